@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from connectors.config import load_config
+from connectors.backfill import copying, splits
+from connectors.config import CopyLimits, load_config
 from connectors.monitoring.observer import on_written
 from connectors.pipeline.pipeline import Pipeline
 from connectors.pipeline.run import run
@@ -17,6 +18,7 @@ from databases.servers import Server
 from historian.errors import SinkError
 from historian.plans.plans import Plan
 from historian.store import CopyProgress, Store
+from replicas.copying_oracle import CopyingOracle
 from replicas.first_copies import copying_config, ends_behind, fill
 from replicas.plan_ends import assert_lake_is_what_a_server_holds
 from replicas.replica import Replica
@@ -117,6 +119,38 @@ def test_a_table_that_is_left_out_in_mid_copy_and_taken_in_again_is_as_the_sourc
     assert {} == lake.run(spark)
 
     assert assert_lake_is_what_a_server_holds(mysql8, lake.reading(spark), "^c$")
+
+
+def test_of_many_tables_each_has_its_turn_though_some_stop(
+    mysql8: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan looks at the tables alone that it may copy; those that stopped or are cancelled take nobody's place."""
+    for module in (copying, splits):
+        monkeypatch.setattr(module, "LAST_PIECES", 1)
+    mysql8.clear()
+    mysql8.sql("CREATE DATABASE c")
+    for number in range(14):
+        mysql8.sql(f"CREATE TABLE c.t{number} (id INT PRIMARY KEY)")
+        mysql8.sql(f"INSERT INTO c.t{number} VALUES {', '.join(f'({i})' for i in range(1 + number))}")
+    oracle = CopyingOracle(mysql8, tmp_path, CopyLimits(chunk_rows=5, connections=1), "c")
+    oracle.run(plans=1)
+    frontiers = oracle.frontiers()
+    assert 1 == sum(frontier == "all" for frontier in frontiers.values())
+    ids = {name.table: snapshot.table_id for name, snapshot in oracle.mirror.snapshots().items()}
+    waiting = sorted((i for i in ids.values() if frontiers[i] is None), reverse=True)
+    with closing(Store.open(oracle.url)) as store:
+        for table_id in waiting[:6]:
+            store.cancel_copy(table_id)
+    mysql8.sql("CREATE TABLE c.later (id INT PRIMARY KEY)")
+    mysql8.sql("INSERT INTO c.later VALUES (1)")
+
+    oracle.run()
+
+    cancelled = {table_id for table_id in waiting[:6]}
+    assert {str(name) for name in oracle.stopped} == {f"c.{name}" for name, i in ids.items() if i in cancelled}
+    left = {i for i, frontier in oracle.frontiers().items() if frontier != "all"}
+    assert cancelled == left
+    assert {} == oracle.differences("c")
 
 
 def _copies(lake: Replica) -> list[CopyProgress]:

@@ -54,10 +54,12 @@ class _Lab:
     def comes_back(self, text: str, charset: str) -> bool:
         """Whether a literal is a text of that character set which other ones have too."""
         try:
-            there = self.rows(f"SELECT HEX(CONVERT(CONVERT({text} USING utf8mb4) USING {charset})), HEX({text})")
+            ((here, there, back),) = self.rows(
+                f"SELECT HEX({text}), HEX(CONVERT({text} USING utf8mb4)), HEX(CONVERT(CONVERT({text} USING utf8mb4) USING {charset}))"
+            )
         except pymysql.err.MySQLError:
             return False
-        return there[0][0] == there[0][1]
+        return here == back and "EFBFBD" not in there  # which stands for bytes that are no character
 
     def close(self) -> None:
         self.connection.close()
