@@ -188,8 +188,8 @@ class Copier:
         return CopyingPlan(plan=with_copies, copied=spool, is_news=bool(changed), close=spool.close)
 
     def _considered(
-        self, waiting: Mapping[int, CopyProgress | None], concerned: Collection[int]
-    ) -> tuple[Mapping[int, CopyProgress | None], bool]:
+        self, waiting: dict[int, CopyProgress | None], concerned: Collection[int]
+    ) -> tuple[dict[int, CopyProgress | None], bool]:
         """Those of *waiting* of which a plan can say something, and whether others wait, which it leaves as they are.
 
         Of many tables one plan copies some alone, those with the fewest rows left. What the others are need not be looked up each time.

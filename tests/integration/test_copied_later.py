@@ -146,7 +146,7 @@ def test_of_many_tables_each_has_its_turn_though_some_stop(
 
     oracle.run()
 
-    cancelled = {table_id for table_id in waiting[:6]}
+    cancelled = set(waiting[:6])
     assert {str(name) for name in oracle.stopped} == {f"c.{name}" for name, i in ids.items() if i in cancelled}
     left = {i for i, frontier in oracle.frontiers().items() if frontier != "all"}
     assert cancelled == left

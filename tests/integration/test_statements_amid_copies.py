@@ -161,11 +161,8 @@ def test_a_statement_on_a_table_that_is_copied_in_part(
 @pytest.mark.parametrize(
     "name",
     [
-        "mysql8",
-        *(
-            pytest.param(each, marks=pytest.mark.soak)
-            for each in ("mysql57", "mysql9", "mariadb105", "mariadb1011", "mariadb118")
-        ),
+        pytest.param(each, marks=pytest.mark.soak)
+        for each in ("mysql57", "mysql8", "mysql9", "mariadb105", "mariadb1011", "mariadb118")
     ],
 )
 def test_values_that_statements_rewrite_and_swaps_by_tools_amid_a_copy_end_as_the_source(
