@@ -2,10 +2,10 @@
 
 Each half of an integer key goes over a connection of its own, without TLS. By values: rows are read into Arrow as a copy reads them, and
 fingerprinted as verify does. By checksums: the server makes one text of each row and sums numbers of it, so that a half is one row of the result.
-CRC32 gives 32 bits of a row, half of MD5 gives 64 as the fingerprints have. What verify does with the targets is the same for
+CRC32 gives 32 bits of a row, a part of SHA-256 gives 64 as the fingerprints have. What verify does with the targets is the same for
 both, at least: they would have to be printed just as the server prints them, too.
 
-``checksum_vs_values``: seconds of CRC32 through those by values; ``checksum_64_vs_values``: of MD5. CPU seconds of this process and of the
+``checksum_vs_values``: seconds of CRC32 through those by values; ``checksum_64_vs_values``: of SHA-256. CPU seconds of this process and of the
 server are printed.
 Run: ``python benchmarks/verify_checksums.py [--rounds 3] [--rows 2000000]``.
 """
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 ROW = f"CONCAT_WS('|', {', '.join(f'IFNULL({name}, _binary 0x00)' for name in COLUMNS.split(', '))})"
 CHECKSUMS = {
     "checksum_vs_values": f"SUM(CRC32({ROW}))",
-    "checksum_64_vs_values": f"BIT_XOR(CAST(CONV(LEFT(MD5({ROW}), 16), 16, 10) AS UNSIGNED))",
+    "checksum_64_vs_values": f"BIT_XOR(CAST(CONV(LEFT(SHA2({ROW}, 256), 16), 16, 10) AS UNSIGNED))",
 }
 
 
@@ -67,7 +67,7 @@ def by_checksums(server: Server, expression: str, rows: int) -> float:
     """Seconds."""
 
     def taken(condition: str) -> int:
-        with closing(server.connect(ssl_disabled=True)) as connection, connection.cursor() as cursor:
+        with closing(server.connect(ssl_disabled=True, database="bench")) as connection, connection.cursor() as cursor:
             cursor.execute(f"SELECT COUNT(*), {expression} FROM bench.orders WHERE {condition}")
             ((count, _),) = cursor.fetchall()
             return int(count)
