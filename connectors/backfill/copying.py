@@ -20,7 +20,7 @@ from connectors.backfill.repairs import repaired_behind
 from connectors.backfill.replica import Replica
 from connectors.backfill.selecting import ByThreads, PieceCounts, Selects
 from connectors.backfill.selection import CopiedTable, read_as_of
-from connectors.backfill.splits import Piece, next_pieces, repaired_by_ranges, whole_table
+from connectors.backfill.splits import LAST_PIECES, Piece, next_pieces, repaired_by_ranges, whole_table
 from connectors.backfill.spool import Spool
 from connectors.config import CopyLimits, limits_in_force
 from connectors.readers.binlog.transport.connection import ConnectionLost
@@ -136,6 +136,7 @@ class Copier:
         orders = self._orders()
         reads = self._reads and not orders.paused
         planned = {table.table_id: table for table in plan.tables}
+        waiting, others_wait = self._considered(waiting, {*planned, *changed_rows, *orders.cancelled})
         # Tables that have nothing in the plan are as it would have them.
         wanted = {*waiting, *changed_rows} - set(planned)
         others = self._tracker.planned(plan.version, plan.version, wanted, plan.end)
@@ -164,13 +165,10 @@ class Copier:
         compares = not has_log and plan.version == self._tracker.history.last_number
         apart = set(repairs) if compares else {*repairs, *under_repair}
         # A large table does not keep small ones waiting.
-        now = {
-            i: open_tables[i] for i in sorted(set(open_tables) - apart, key=lambda i: (_left(copies[i], waiting[i]), i))
-        }
-        pieces = self._pieces(now, copies, plan.end) if reads else []
+        by_rows = sorted(set(open_tables) - apart, key=lambda i: (_left(copies[i], waiting[i]), i))
+        pieces = self._pieces({i: open_tables[i] for i in by_rows}, copies, plan.end) if reads else []
         told = {i for i in repairs if not changed_rows[i].is_chained and (i not in copies or i in first_copies)}
-        bounded = [known[i] for i in repairs if i in told]
-        first = len(plan.ranges) + len(pieces) + len(repairs)
+        bounded, first = [known[i] for i in repairs if i in told], len(plan.ranges) + len(pieces) + len(repairs)
         for table_id, some in self._affected(plan, parents, bounded, spool, first, first_copies).items():
             reason = repairs.pop(table_id).splitlines()[0]
             if some is not None:
@@ -181,15 +179,29 @@ class Copier:
         copies |= {i: done for i, (done, _) in read.items() if done is not None}
         known |= {i: replace(known[i], quarantine=stop) for i, (_, stop) in read.items() if stop is not None}
         changed |= {i for i, outcome in read.items() if outcome != (None, None)}
-        self._waits = reads and any(
-            not copies[table_id].is_done for table_id in open_tables if _goes_on(known[table_id])
-        )
+        self._waits = reads and (others_wait or any(not copies[i].is_done for i in open_tables if _goes_on(known[i])))
         tables = {
             **planned,
             **{i: replace(known[i], copy=copies.get(i)) for i in {*copies, *repairs} if i in planned or i in changed},
         }
         with_copies = replace(plan, tables=tuple(tables[i] for i in sorted(tables)))
         return CopyingPlan(plan=with_copies, copied=spool, is_news=bool(changed), close=spool.close)
+
+    def _considered(
+        self, waiting: dict[int, CopyProgress | None], concerned: Collection[int]
+    ) -> tuple[dict[int, CopyProgress | None], bool]:
+        """Those of *waiting* of which a plan can say something, and whether others wait, which it leaves as they are.
+
+        Of many tables one plan copies some alone, those with the fewest rows left. What the others are need not be looked up each time.
+        """
+        count = 2 * LAST_PIECES + self._pace.limits.connections  # some may be locked
+        if len(waiting) <= count:
+            return waiting, False
+        stopped = self._tracker.store.quarantines()
+        now = {i for i, held in waiting.items() if held is None or held.repairs or i in concerned}
+        others = (i for i in waiting if i not in now and i not in stopped)
+        by_rows = sorted(others, key=lambda i: (_left(TableCopy(), waiting[i]), i))
+        return {i: waiting[i] for i in (*now, *by_rows[:count])}, len(by_rows) > count
 
     def _read(
         self,

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 __all__ = ["estimated_rows", "row_bytes"]
 
-_ROWS = "SELECT table_schema, table_name, table_rows FROM information_schema.tables WHERE table_schema IN %s"
-
-
-_WIDTHS = "SELECT table_schema, table_name, avg_row_length FROM information_schema.tables WHERE table_schema IN %s"
+_NAMED = "FROM information_schema.tables WHERE table_schema IN %s AND table_name IN %s"
+"""Of tables with other names nothing is opened: there may be many."""
+_ROWS = f"SELECT table_schema, table_name, table_rows {_NAMED}"
+_WIDTHS = f"SELECT table_schema, table_name, avg_row_length {_NAMED}"
 
 
 def row_bytes(address: ServerAddress, names: Collection[TableName]) -> dict[TableName, int]:
@@ -37,8 +37,8 @@ def estimated_rows(address: ServerAddress, names: Collection[TableName]) -> dict
 def _asked(address: ServerAddress, names: Collection[TableName], question: str) -> dict[TableName, int]:
     if not names:
         return {}
-    databases = tuple({name.database for name in names})
+    databases, tables = ({name.database for name in names}, {name.table for name in names})
     with closing(address.connect()) as connection, answered("information_schema"), connection.cursor() as cursor:
-        cursor.execute(question, (databases,))
+        cursor.execute(question, (tuple(databases), tuple(tables)))
         held = {TableName(database, table): int(number or 0) for database, table, number in cursor.fetchall()}
     return {name: held[name] for name in names if name in held}

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from connectors.readers.binlog.transport.connection import ServerAddress
     from historian.schema.snapshots import Snapshot
 
-__all__ = ["Piece", "even_pieces", "groups", "next_pieces", "repaired_by_ranges", "whole_table"]
+__all__ = ["LAST_PIECES", "Piece", "even_pieces", "groups", "next_pieces", "repaired_by_ranges", "whole_table"]
 
 _log = logging.getLogger(__name__)
 _EVEN_FROM_ROWS = 100_000
 """Fewer are read sooner than it is found out where to cut them."""
-_LAST_PIECES = 100
+LAST_PIECES = 100
 """So many tables at most end in one plan: each takes a SELECT and a commit or two."""
 
 
@@ -87,7 +87,7 @@ def next_pieces(
     with closing(address.connect()) as connection:
         prepare_session(connection)
         for table_id, (version, after) in tables.items():
-            if full >= limits.connections or ended >= _LAST_PIECES:
+            if full >= limits.connections or ended >= LAST_PIECES:
                 break
             assert version.snapshot is not None  # noqa: S101 - tables that are copied exist
             key = SplitKey.of(version.snapshot, flavor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from connectors.tracking.scope import is_noted
 from historian.errors import ConfigError, SourceError, UnknownTable
 
 if TYPE_CHECKING:
@@ -45,8 +46,15 @@ def repeatable(store: Store, captured: Callable[[TableName], bool], name: TableN
         ConfigError, UnknownTable: as :func:`table_id_of`.
     """
     table_id = table_id_of(store, captured, name)
-    if store.last_plan() is None:
+    last = store.last_plan()
+    if last is None:
         raise SourceError("the connector has not run yet", where=str(name), next_step="`historian run` starts it")
+    if not is_noted(captured, last):
+        raise SourceError(
+            "the connector has not run yet with these tables",
+            where=str(name),
+            next_step="`historian run --once` takes in those that are new, or are there again",
+        )
     stop = store.quarantines().get(table_id)
     if stop is not None and not stop.repairable:
         raise SourceError(

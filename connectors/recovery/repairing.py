@@ -16,6 +16,7 @@ from connectors.backfill.selecting import ByThreads
 from connectors.backfill.selection import read_as_of
 from connectors.backfill.splits import Piece, even_pieces, next_pieces, repaired_by_ranges
 from connectors.backfill.spool import Spool
+from connectors.tracking.scope import is_noted
 from historian.errors import SourceError
 from historian.plans.key_ranges import KeyRange
 from historian.plans.plans import Plan, PlannedTable, Quarantine, TableCopy
@@ -35,8 +36,11 @@ __all__ = ["read_range", "read_whole", "repair", "repairable", "table_behind"]
 def repairable(tracker: Tracker) -> dict[int, Quarantine]:
     """The stopped tables that a look at the source brings back, by id: their schema is known, and rows alone are not.
 
-    Those that were dropped behind their stop are among them: none of their rows are there.
+    Those that were dropped behind their stop are among them: none of their rows are there. None are where the configuration takes in other
+    tables than the last plan: a plan that says so comes first.
     """
+    if not is_noted(tracker.captured, tracker.store.last_plan()):
+        return {}
     stops = tracker.store.quarantines()
     stops = {i: stop for i, stop in stops.items() if stop.repairable and not stop.is_cancelled}
     if not stops:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from connectors.config.filters import TableFilter
 from historian.names import TableName
-from historian.plans.plans import Quarantine
+from historian.plans.plans import Plan, Quarantine
 from historian.positions import KAFKA
 from historian.positions.places import Place
 
@@ -18,12 +18,17 @@ if TYPE_CHECKING:
     from historian.positions import LogPosition
     from historian.schema.snapshots import Catalog
 
-__all__ = ["filter_text", "place_at_end", "stops_by_filter"]
+__all__ = ["filter_text", "is_noted", "place_at_end", "stops_by_filter"]
 
 
 def filter_text(captured: Callable[[TableName], bool]) -> str:
     """*captured* as plans keep it; "" for what is no filter of a configuration."""
     return captured.text() if isinstance(captured, TableFilter) else ""
+
+
+def is_noted(captured: Callable[[TableName], bool], plan: Plan | None) -> bool:
+    """Whether *plan*, the last one, was made under that filter, or under none that is known."""
+    return plan is None or not plan.captured or plan.captured == filter_text(captured)
 
 
 def stops_by_filter(
@@ -39,14 +44,17 @@ def stops_by_filter(
     for name, snapshot in sorted(catalog.tables.items()):
         if former(name) == captured(name):
             continue
-        if captured(name):
+        is_in = captured(name)
+        if is_in:
             reason = (
                 f"the configuration takes it in from here on only: what it held by then is not known\n  at: {start}\n"
                 "  `historian heal` lets its changelog go on from the present, with that gap"
             )
         else:
             reason = f"the configuration takes it in no more: its targets stand as they were\n  at: {start}"
-        yield snapshot.table_id, name, Quarantine(place=place_at_end(start), reason=reason, since=start)
+        # What it is stays known while nobody wants its rows, so a look at the source brings it back where it is taken in again.
+        stop = Quarantine(place=place_at_end(start), reason=reason, since=start, repairable=not is_in)
+        yield snapshot.table_id, name, stop
 
 
 def place_at_end(position: LogPosition) -> Place:

@@ -23,7 +23,7 @@ from connectors.tracking.first_schema import begins_with_copies, first_entry
 from connectors.tracking.head_check import HeadCheck
 from connectors.tracking.prepared_transactions import WalkedXa, attached, find_prepared
 from connectors.tracking.ranges import cut_ranges
-from connectors.tracking.scope import filter_text, place_at_end, stops_by_filter
+from connectors.tracking.scope import filter_text, is_noted, place_at_end, stops_by_filter
 from connectors.tracking.topics.met_schemas import MetSchemas
 from connectors.tracking.type_options import check_type_options, ranges_with_type_options
 from connectors.tracking.walk import Walk
@@ -326,7 +326,9 @@ class Tracker:
             captured=filter_text(self.captured),
         )
         with closing(self.copier.with_copies(plan, begun)) as copying:
-            return self._stored(copying.plan, copying.copied) if copying.is_news or stops else None
+            # Whoever lets a table go on that had left relies on a plan which takes it in: else it would come into view once more.
+            is_news = copying.is_news or stops or not is_noted(self.captured, last)
+            return self._stored(copying.plan, copying.copied) if is_news else None
 
     def _stopped_tables(self, base: int, stops: Mapping[int, Quarantine | None]) -> tuple[PlannedTable, ...]:
         """The tables of *stops* that stop, as a plan behind version *base* has them."""

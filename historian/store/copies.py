@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from sqlalchemy import Connection, delete, insert, select, update
 
@@ -164,7 +165,13 @@ def _sum(before: int | None, copy: TableCopy) -> int | None:
 
 def copy_progress(connection: Connection) -> dict[int, CopyProgress]:
     """How far tables are copied, by table id; those that never were to be are left out."""
-    return {int(row.table_id): codec.load(CopyProgress, row.body) for row in connection.execute(select(copies)).all()}
+    return {int(row.table_id): _loaded(row.body) for row in connection.execute(select(copies)).all()}
+
+
+@lru_cache(maxsize=16_384)
+def _loaded(body: str) -> CopyProgress:
+    """Most of many tables are as they were when they were last asked for."""
+    return codec.load(CopyProgress, body)
 
 
 def copied_chunk(connection: Connection, plan: int, number: int) -> bytes | None:

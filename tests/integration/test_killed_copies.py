@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -14,7 +15,9 @@ import pytest
 from typer.testing import CliRunner
 
 from connectors.cli import app
+from connectors.pipeline.run import run
 from databases.servers import Server
+from historian.store import Store
 from lakes.killed_run import COPYING, run_killed
 from replicas.copied_tables import change, make_tables
 from replicas.plan_ends import assert_lake_is_what_a_server_holds
@@ -51,6 +54,27 @@ def test_a_copy_that_is_killed_at_any_moment_ends_with_what_the_source_holds(
     steps = [*COPYING, *(str(random.randrange(3, 60)) for _ in range(MOMENTS))]
     places = random.sample([*moments, *steps], len(moments) + len(steps))
     _kill(fresh_server(name), spark, tmp_path, places)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mysql8", pytest.param("mariadb118", marks=pytest.mark.soak)])
+def test_a_run_of_initial_only_that_is_killed_in_mid_copy_goes_on_and_ends_by_itself(
+    name: str, fresh_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
+) -> None:
+    server = fresh_server(name)
+    make_tables(server)
+    lake = Replica(server, tmp_path / "lake", ["c"], start="initial_only", backfill="{chunk_rows: 60, connections: 1}")
+    with _writing(server):
+        assert run_killed(lake.path, "25").startswith("killed at")
+        with closing(Store.open(lake.config.history.store)) as store:
+            open_copies = [progress.rows for progress in store.copies().values() if not progress.is_done]
+        assert sum(open_copies) > 0
+        # Nobody says "once", and others write all the time.
+        assert {} == run(replace(lake.config, run=replace(lake.config.run, once=False)), spark=spark)
+    with closing(Store.open(lake.config.history.store)) as store:
+        assert all(progress.is_done for progress in store.copies().values())
+    assert {} == lake.run(spark)
+    assert assert_lake_is_what_a_server_holds(server, lake.reading(spark), "^c$")
 
 
 @pytest.mark.soak

@@ -11,17 +11,26 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from connectors.backfill import copying, selecting, selection
 from connectors.backfill.splits import next_pieces
 from connectors.config import CopyLimits
+from databases.online_tools import gh_ost, pt_osc
 from databases.servers import Server
+from historian.errors import SinkError
 from historian.names import TableName
+from historian.store import Store
 from models.source_oracle import comparable
+from replicas.first_copies import ends_behind
+from replicas.plan_ends import assert_lake_is_what_a_server_holds
 from replicas.repairing_oracle import RepairingOracle
+from replicas.replica import Replica
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _ROWS = 90
 _CHUNK = 20
@@ -40,6 +49,20 @@ _STATEMENTS = {
 _TABLES = [*_STATEMENTS, "swapped_new"]
 _KEY_CHANGES = {"words", "keyed_anew"}
 """A frontier means nothing behind these: the table stops, and is copied anew."""
+
+_REWRITES: Mapping[str, Callable[[Server, str], None]] = {
+    "rounded": lambda server, table: server.sql(f"ALTER TABLE c.{table} MODIFY n DECIMAL(10,0) NOT NULL"),
+    "ghosted": lambda server, table: gh_ost(
+        server, "c", table, "ADD COLUMN x INT DEFAULT 7", writes=lambda: _change(server, [table], 10)
+    ),
+    "ghost_rounded": lambda server, table: gh_ost(
+        server, "c", table, "MODIFY n DECIMAL(10,0) NOT NULL", writes=lambda: _change(server, [table], 10)
+    ),
+    "triggered": lambda server, table: pt_osc(
+        server, "c", table, "ADD COLUMN x INT DEFAULT 7", writes=lambda: _change(server, [table], 10)
+    ),
+}
+"""Behind them a value is another one that no row event told, or the table is another one, with the name of that before."""
 
 
 @dataclass
@@ -133,6 +156,65 @@ def test_a_statement_on_a_table_that_is_copied_in_part(
         oracle.repair()
         _change(source, ["added", "widened", "words", "keyed_anew"], turn)
     assert {} == oracle.differences("c")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(each, marks=pytest.mark.soak)
+        for each in ("mysql57", "mysql8", "mysql9", "mariadb105", "mariadb1011", "mariadb118")
+    ],
+)
+def test_values_that_statements_rewrite_and_swaps_by_tools_amid_a_copy_end_as_the_source(
+    name: str, request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At each moment of a plan, on tables of its own."""
+    server: Server = request.getfixturevalue(name)
+    server.clear()
+    server.sql("CREATE DATABASE c")
+    tables = {moment: [f"{kind}_{moment}" for kind in _REWRITES] for moment in ("log", "select", "behind")}
+    with closing(server.connect()) as connection, connection.cursor() as cursor:
+        for table in itertools.chain.from_iterable(tables.values()):
+            cursor.execute(
+                f"CREATE TABLE c.{table} (id INT PRIMARY KEY, n DECIMAL(10,2) NOT NULL DEFAULT 0.25, v VARCHAR(20))"
+            )
+            rows = [(i, i / 4, f"v{i}") for i in range(_ROWS)]
+            cursor.executemany(f"INSERT INTO c.{table} VALUES (%s, %s, %s)", rows)
+    lake = Replica(server, tmp_path / "lake", ["c"], start="initial", backfill=f"{{chunk_rows: {_CHUNK}}}")
+    happened: list[str] = []
+
+    def rewrite(moment: str) -> None:
+        for table, change in zip(tables[moment], _REWRITES.values(), strict=True):
+            change(server, table)
+        happened.append(moment)
+
+    def run_once() -> None:
+        """A run that ends behind its first plan."""
+        with pytest.raises(SinkError, match="the run ends here"):
+            lake.run(spark, report=ends_behind(1))
+        assert _open_tables(lake) >= {table for moment in tables if moment not in happened for table in tables[moment]}
+
+    run_once()
+    _change(server, tables["log"], 1)
+    rewrite("log")
+    _change(server, [*tables["log"], *tables["select"]], 2)
+    for moment, owner, step in (("select", selecting, "snapshot_behind"), ("behind", selection, "changes_behind")):
+        with monkeypatch.context() as patch:
+            _before(patch, owner, step, lambda moment=moment: rewrite(moment))
+            run_once()
+        _change(server, tables[moment], len(happened))
+    assert list(tables) == happened
+    lake.run(spark)
+    _change(server, list(itertools.chain.from_iterable(tables.values())), 5)
+    assert {} == lake.run(spark)
+    assert assert_lake_is_what_a_server_holds(server, lake.reading(spark), "^c$")
+
+
+def _open_tables(lake: Replica) -> set[str]:
+    """Tables that are not copied whole."""
+    with closing(Store.open(lake.config.history.store)) as store:
+        is_open = {i for i, progress in store.copies().items() if not progress.is_done}
+        return {name.table for name, snapshot in store.history().catalog.tables.items() if snapshot.table_id in is_open}
 
 
 def _run_statements(server: Server) -> None:

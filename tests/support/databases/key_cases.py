@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["KeyCase", "key_cases"]
+__all__ = ["KeyCase", "collated", "key_cases", "set_texts"]
 
 WORDS = (
     *("", "a", "A", "b", "B", "a b", "ab", "a!", "a-b", "Z", "z", "_", "~", "0", "10", "9", "a0", "a1", "aa", "AA"),
@@ -85,6 +85,31 @@ def key_cases(name: str, seed: int = 1) -> Iterator[KeyCase]:
     yield from _composites(draw)
     if name.startswith("mariadb"):
         yield from _mariadb(name, draw)
+
+
+def set_texts(charset: str, maxlen: int) -> list[str]:
+    """SQL literals of texts that may be some of a character set: all of one byte, or many characters; and some pairs of each."""
+    draw = random.Random(charset)
+    if maxlen == 1:
+        codes = [f"{code:02x}" for code in range(1, 256)]
+    else:
+        last = 0x2FFFF if charset in ("utf8mb4", "utf16", "utf16le", "utf32", "gb18030") else 0xFFFF
+        drawn = [draw.randrange(0x20, last) for _ in range(250)]
+        # Most sets hold a few blocks only: ASCII, European letters, signs, kana, ideographs, Hangul, and forms of several widths.
+        for first, end in ((0x20, 0x7F), (0xA0, 0x600), (0x2010, 0x2670), (0x3000, 0x3100), (0x4E00, 0x9FA0)):
+            drawn += [draw.randrange(first, end) for _ in range(60)]
+        drawn += [draw.randrange(first, end) for first, end in ((0xAC00, 0xD7A4), (0xFF01, 0xFFE6)) for _ in range(60)]
+        letters = (*WORDS, *BEYOND_LATIN, *(chr(code) for code in drawn if not 0xD800 <= code < 0xE000))
+        codes = [text.encode().hex() for text in letters if text]
+    pairs = [draw.choice(codes) + draw.choice(codes) + "20" * draw.choice((0, 0, 1)) for _ in range(60)]
+    if maxlen == 1:
+        return [f"_{charset} x'{text}'" for text in ("", *codes, *pairs)]
+    return [f"CONVERT(_utf8mb4 x'{text}' USING {charset})" for text in ("", *codes, *pairs)]
+
+
+def collated(charset: str, collation: str, texts: Iterable[str]) -> KeyCase:
+    """A key of VARCHAR with those texts."""
+    return _one(f"VARCHAR(40) CHARACTER SET {charset} COLLATE {collation}", texts)
 
 
 def _one(kind: str, values: Iterable[object]) -> KeyCase:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from connectors.backfill.keys.literals import literal, prepare_session
 from databases.replication import apply_until, direct
 from databases.servers import Server
 from historian.names import TableName
+from historian.plans.key_ranges import Key
 from historian.plans.plans import Plan, TableCopy
 from historian.positions import parse_gtids
 from historian.schema.snapshots import Snapshot
@@ -21,7 +22,7 @@ from workload.notes import Row
 from workload.session import Session
 from workload.shapes import quoted
 
-__all__ = ["Compared", "assert_lake_is_what_a_server_holds", "assert_plans_are_what_a_replica_holds"]
+__all__ = ["Compared", "assert_lake_is_what_a_server_holds", "assert_plans_are_what_a_replica_holds", "up_to"]
 
 
 _NOW = 2**63
@@ -159,11 +160,16 @@ def _select(snapshot: Snapshot, copy: TableCopy | None) -> str:
         return f"SELECT * FROM {name}"
     if copy.upto is None:
         return f"SELECT * FROM {name} WHERE FALSE"
+    return f"SELECT * FROM {name} WHERE {up_to(snapshot, copy.key, copy.upto)}"
+
+
+def up_to(snapshot: Snapshot, key: Sequence[int], upto: Key) -> str:
+    """The condition of the rows whose keys, in columns of those ids, are *upto* or lie before it, as the server orders keys."""
     by_id = {column.id: column for column in snapshot.columns}
-    key = [by_id[column_id] for column_id in copy.key]
-    names = ", ".join(quoted(column.name) for column in key)
-    values = ", ".join(literal(column.type, value) for column, value in zip(key, copy.upto, strict=True))
-    return f"SELECT * FROM {name} WHERE ({names}) <= ({values})"
+    columns = [by_id[column_id] for column_id in key]
+    names = ", ".join(quoted(column.name) for column in columns)
+    values = ", ".join(literal(column.type, value) for column, value in zip(columns, upto, strict=True))
+    return f"({names}) <= ({values})"
 
 
 def _executed(replica: Server) -> str:

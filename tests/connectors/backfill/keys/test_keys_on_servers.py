@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pymysql
 import pytest
 
 from connectors.backfill.keys.boundaries import boundaries
@@ -14,7 +16,7 @@ from connectors.backfill.keys.literals import prepare_session
 from connectors.backfill.keys.predicates import where
 from connectors.backfill.keys.split_key import SplitKey, obstacle
 from connectors.tracking.capture import capture_catalog
-from databases.key_cases import KeyCase, key_cases
+from databases.key_cases import KeyCase, collated, key_cases, set_texts
 from historian.changelog.operations import physical_name
 from historian.codec import dump_short, load
 from historian.names import TableName
@@ -48,6 +50,19 @@ class _Lab:
     def held(self, key: SplitKey, keys: KeyRange) -> list[int]:
         source = key.name if keys == KeyRange() else key.source
         return self.numbers(f"SELECT n FROM {source} WHERE {where(key, keys)} ORDER BY {key.order()}")
+
+    def comes_back(self, text: str, charset: str) -> bool:
+        """Whether a literal is a text of that character set which other ones have too."""
+        try:
+            ((here, there, back),) = self.rows(
+                f"SELECT HEX({text}), HEX(CONVERT({text} USING utf8mb4)), HEX(CONVERT(CONVERT({text} USING utf8mb4) USING {charset}))"
+            )
+        except pymysql.err.MySQLError:
+            return False
+        return here == back and "EFBFBD" not in there  # which stands for bytes that are no character
+
+    def close(self) -> None:
+        self.connection.close()
 
     def make(self, name: str, case: KeyCase) -> None:
         key = f"UNIQUE KEY u ({', '.join(case.names)})" if case.unique else f"PRIMARY KEY ({', '.join(case.names)})"
@@ -106,30 +121,61 @@ def _wrong(lab: _Lab, key: SplitKey, logged: pa.RecordBatch, monkeypatch: pytest
 def test_each_row_is_in_one_chunk_and_rows_of_the_log_are_where_the_server_has_them(
     server: Server, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with closing(_lab(server)) as lab:
+        _assert_chunks(lab, key_cases(server.name, seed), monkeypatch)
+
+
+@pytest.mark.soak
+def test_each_row_is_in_one_chunk_by_keys_of_every_character_set(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In its default collation and in those by codes, with as many characters of it as there are."""
+    with closing(_lab(server)) as lab:
+        sets = lab.rows(
+            "SELECT character_set_name, maxlen, default_collate_name FROM information_schema.character_sets"
+        )
+        by_codes = lab.rows(
+            "SELECT character_set_name, collation_name FROM information_schema.collations "
+            "WHERE collation_name LIKE '%\\_bin' AND character_set_name IS NOT NULL"
+        )
+        cases = []
+        for charset, maxlen, default in sets:
+            if charset == "binary":
+                continue
+            texts = [text for text in set_texts(charset, maxlen) if lab.comes_back(text, charset)]
+            own = {default, *(name for of, name in by_codes if of == charset)}
+            cases += [collated(charset, name, texts) for name in sorted(own)]
+        assert len(cases) > 70
+        _assert_chunks(lab, cases, monkeypatch)
+
+
+def _lab(server: Server) -> _Lab:
     server.sql("DROP DATABASE IF EXISTS split_keys")
     server.sql("CREATE DATABASE split_keys")
-    lab = _Lab(server)
-    since = log_end(server)
-    cases = {f"t{number}": case for number, case in enumerate(key_cases(server.name, seed))}
-    with closing(lab.connection):
-        for name, case in cases.items():
-            lab.make(name, case)
-        catalog = capture_catalog(lab.connection, 1, 1)
-        snapshots = [catalog.tables[TableName("split_keys", name)] for name in cases]
-        logged = {}
-        for chunk in decode(server, planned(*snapshots), since):
-            snapshot = snapshots[chunk.table_id - 1]
-            rows = chunk.rows.append_column("n", chunk.rows.column(physical_name(snapshot.columns[0].id)))
-            logged.setdefault(snapshot.name, []).append(rows)
-        wrong = {}
-        for snapshot, case in zip(snapshots, cases.values(), strict=True):
-            key = SplitKey.of(snapshot, server.flavor)
-            if key is None:
-                wrong[str(case.columns)] = [] if obstacle(snapshot.columns[1].type, server.flavor) else ["no key"]
-                continue
-            assert case.unique == (key.index != "PRIMARY")
-            batches = pa.Table.from_batches(logged[snapshot.name]).combine_chunks().to_batches()
-            (batch,) = batches
-            wrong[str(case.columns)] = _wrong(lab, key, batch, monkeypatch)
+    return _Lab(server)
 
+
+def _assert_chunks(lab: _Lab, some: Iterable[KeyCase], monkeypatch: pytest.MonkeyPatch) -> None:
+    server = lab.server
+    since = log_end(server)
+    cases = {f"t{number}": case for number, case in enumerate(some)}
+    for name, case in cases.items():
+        lab.make(name, case)
+    catalog = capture_catalog(lab.connection, 1, 1)
+    snapshots = [catalog.tables[TableName("split_keys", name)] for name in cases]
+    logged: dict[TableName, list[pa.RecordBatch]] = {}
+    for chunk in decode(server, planned(*snapshots), since):
+        snapshot = snapshots[chunk.table_id - 1]
+        rows = chunk.rows.append_column("n", chunk.rows.column(physical_name(snapshot.columns[0].id)))
+        logged.setdefault(snapshot.name, []).append(rows)
+    wrong = {}
+    for snapshot, case in zip(snapshots, cases.values(), strict=True):
+        key = SplitKey.of(snapshot, server.flavor)
+        if key is None:
+            wrong[str(case.columns)] = [] if obstacle(snapshot.columns[1].type, server.flavor) else ["no key"]
+            continue
+        assert case.unique == (key.index != "PRIMARY")
+        batches = pa.Table.from_batches(logged[snapshot.name]).combine_chunks().to_batches()
+        (batch,) = batches
+        wrong[str(case.columns)] = _wrong(lab, key, batch, monkeypatch)
     assert {} == {columns: found for columns, found in wrong.items() if found}
