@@ -42,10 +42,10 @@ def test_no_line_of_the_tables_is_left_out() -> None:
     assert len(rows) == len(KINDS) + len(CHOSEN)
 
 
-@pytest.mark.parametrize("text,arrow,spark,how", KINDS, ids=[text for text, *_ in KINDS])
-def test_a_documented_type_is_carried_as_written(text: str, arrow: str, spark: str, how: str) -> None:
+@pytest.mark.parametrize("text,arrow,spark_type,how", KINDS, ids=[text for text, *_ in KINDS])
+def test_a_documented_type_is_carried_as_written(text: str, arrow: str, spark_type: str, how: str) -> None:
     kind = parsed(text)
-    assert (str(kind), *carried(kind)) == (text, arrow, spark)
+    assert (str(kind), *carried(kind)) == (text, arrow, spark_type)
     assert [choice for choice in type_options_of(kind) if f"`{choice}`" not in how] == []
 
 
@@ -53,11 +53,13 @@ def test_every_type_is_documented() -> None:
     assert {parsed(text).name for text, *_ in KINDS} == set(arrow_types._ARROW)
 
 
-@pytest.mark.parametrize("choice,text,value,arrow,spark", CHOSEN)
-def test_a_documented_choice_does_what_is_written(choice: str, text: str, value: str, arrow: str, spark: str) -> None:
+@pytest.mark.parametrize("choice,text,value,arrow,spark_type", CHOSEN)
+def test_a_documented_choice_does_what_is_written(
+    choice: str, text: str, value: str, arrow: str, spark_type: str
+) -> None:
     kind = parsed(text)
     assert choice in type_options_of(kind)
-    assert (arrow, spark) == carried(replace(kind, options=TYPE_OPTIONS[choice][value]))
+    assert (arrow, spark_type) == carried(replace(kind, options=TYPE_OPTIONS[choice][value]))
 
 
 def test_every_choice_is_documented_with_its_default_first() -> None:
