@@ -97,7 +97,11 @@ def _field(field: Mapping[str, Any], where: str) -> Field:
         )
     nullable = bool(field.get("optional", False))
     found = declared_type(carried, parameters)
-    initial = _initial(field.get("default"), carried)
+    default = field.get("default")
+    if isinstance(default, bool) and found.name == "tinyint":
+        initial: str | None = str(int(default))
+    else:
+        initial = _initial(default, carried)
     column = Column(
         id=0,
         name=name,

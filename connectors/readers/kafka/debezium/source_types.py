@@ -38,6 +38,8 @@ def declared_type(found: ColumnType, parameters: Mapping[str, str]) -> ColumnTyp
     name = _OTHER_NAMES.get(declared[0], declared[0])
     length = _number(parameters.get(_PREFIX + "length"))
     is_unsigned, is_zerofill = "unsigned" in declared or "zerofill" in declared, "zerofill" in declared
+    if name in ("boolean", "bool") and found.name == "bit":
+        return ColumnType(name="tinyint", length=1)  # as the server itself says of such a column
     if name in _INTEGERS and (found.name in _INTEGERS or (found.name, found.scale) == ("decimal", 0)):
         width = length if name == "tinyint" and length == 1 and not is_unsigned else None
         return ColumnType(name=name, unsigned=is_unsigned, zerofill=is_zerofill, length=width)

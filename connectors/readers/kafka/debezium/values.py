@@ -32,6 +32,8 @@ def arrow_column(values: Sequence[Any], field: Field, kind: ColumnType) -> pa.Ar
     read = _reading(field)
     made = values if read is None else [None if value is None else read(value) for value in values]
     wanted = arrow_type(kind)
+    if kind.name == "tinyint" and field.type == "boolean":
+        made = [None if value is None else int(value) for value in made]
     if kind.name == "bigint" and kind.unsigned:
         # A signed number by default, and exact by bigint.unsigned.handling.mode=precise.
         made = [None if value is None else int(value) % _BIGINTS for value in made]

@@ -252,6 +252,7 @@ def test_labels_with_commas_are_kept_whole() -> None:
         ("MEDIUMTEXT", None, {"type": "string"}, ["x"], ("mediumtext", False, None), ["x"]),
         ("VARBINARY", "9", {"type": "bytes"}, ["/w=="], ("varbinary", False, 9), [b"\xff"]),
         ("TINYINT", "1", {"type": "boolean"}, [True], ("bit", False, 1), [True]),
+        ("BOOLEAN", None, {"type": "boolean", "default": True}, [False], ("tinyint", False, 1), [0]),
         ("JSONB", None, {"type": "string"}, ["x"], ("longtext", False, None), ["x"]),
     ],
 )
