@@ -182,7 +182,7 @@ def by_key(changes: list[dict[str, Any]]) -> dict[Any, list[dict[str, Any]]]:
 def historian(path: Path, *arguments: str) -> str:
     answer = CliRunner().invoke(app, [arguments[0], str(path), *arguments[1:]])
     assert answer.exit_code == 0, answer.output
-    return answer.output
+    return answer.stdout
 
 
 @pytest.fixture(scope="module")
@@ -218,31 +218,6 @@ def test_both_roads_lead_to_the_same_rows(
     with contextlib.closing(Store.open(f"sqlite:///{followed.parent}/topics.db")) as store:
         assert not store.stopped()
         assert len(store.plans()) > 1
-
-
-def test_commands_and_spark_read_topics_as_they_read_logs(followed: Path, mysql9: Server, spark: SparkSession) -> None:
-    lake = followed.parent / "topics"
-    changes = rows(spark, lake / "t_changelog", "offset")
-
-    tailed = [
-        json.loads(line)
-        for line in historian(
-            followed, "tail", "--from", "earliest", "--table", "shop.t", "--format", "ndjson"
-        ).splitlines()
-    ]
-    typed = spark.read.format("historian").options(config=str(followed), table="shop.t").load()
-    chunks = spark.read.format("historian").options(config=str(followed)).load()
-
-    assert [row["id"] for row in changes] == [line["data"]["id"] for line in tailed]
-    assert sorted(row["id"] for row in changes) == sorted(row["id"] for row in typed.collect())
-    assert chunks.selectExpr("sum(row_count)").first()[0] == sum(
-        len(rows(spark, lake / f"{name}_changelog", "offset")) for name in ("kinds", "t", "nokey", "mark")
-    )
-    said = historian(followed, "replay", "--table", "shop.t", "--from", "earliest")
-    run(load_config(followed), once=True, spark=spark)
-    (again,) = lake.glob("t__r*")
-    assert "fresh targets" in said
-    assert sorted(rows(spark, lake / "t"), key=in_order) == sorted(rows(spark, again), key=in_order)
 
 
 def test_a_connector_goes_on_where_it_stood_and_is_asked_what_it_knows(
@@ -284,3 +259,28 @@ def test_a_connector_goes_on_where_it_stood_and_is_asked_what_it_knows(
     ):
         answer = historian(followed, *command)
         assert expected in answer
+
+
+def test_commands_and_spark_read_topics_as_they_read_logs(followed: Path, mysql9: Server, spark: SparkSession) -> None:
+    lake = followed.parent / "topics"
+    changes = rows(spark, lake / "t_changelog", "offset")
+
+    tailed = [
+        json.loads(line)
+        for line in historian(
+            followed, "tail", "--from", "earliest", "--table", "shop.t", "--format", "ndjson"
+        ).splitlines()
+    ]
+    typed = spark.read.format("historian").options(config=str(followed), table="shop.t").load()
+    chunks = spark.read.format("historian").options(config=str(followed)).load()
+
+    assert [row["id"] for row in changes] == [line["data"]["id"] for line in tailed]
+    assert sorted(row["id"] for row in changes) == sorted(row["id"] for row in typed.collect())
+    assert chunks.selectExpr("sum(row_count)").first()[0] == sum(
+        len(rows(spark, lake / f"{name}_changelog", "offset")) for name in ("kinds", "t", "nokey", "mark")
+    )
+    said = historian(followed, "replay", "--table", "shop.t", "--from", "earliest")
+    run(load_config(followed), once=True, spark=spark)
+    (again,) = lake.glob("t__r*")
+    assert "fresh targets" in said
+    assert sorted(rows(spark, lake / "t"), key=in_order) == sorted(rows(spark, again), key=in_order)
