@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow as pa
 
-from historian.changelog.chunks import Chunk, dead_letters
+from historian.changelog.chunks import NO_TABLE, Chunk, dead_letters
 from historian.changelog.missing_columns import ABSENT, missing_names
 from historian.changelog.operations import CHUNK_COLUMNS, Op
 from historian.history.timeline import TimelineEntry
@@ -53,6 +53,9 @@ class ConsoleSink(Sink):
         for table in plan.tables:
             if table.repairs:
                 self._print({"table": names[table.table_id, table.versions[-1].version], "repairs": table.repairs})
+        for head in (head for head in chunks.heads if head.table_id == NO_TABLE):
+            for letter in json.loads(head.dead_letters):
+                self._print({"table": "", "dead_letter": letter})
         for chunk in sorted(chunks.map(list), key=lambda chunk: chunk.sequence):
             for at in sorted(versions.keys() - told, key=lambda at: at[1]):
                 if at[0] == chunk.table_id and at[1] <= chunk.version:

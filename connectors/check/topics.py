@@ -11,7 +11,8 @@ from connectors.config import KafkaSource
 from connectors.readers.kafka.client import Client, KafkaSettings, Partition
 from connectors.readers.kafka.decoders import decoder_of
 from connectors.readers.kafka.messages.events import Event
-from historian.errors import HistorianError, SourceError
+from historian.errors import HistorianError, SourceError, UnsupportedEvent
+from historian.values.policies import DEAD_LETTER
 
 __all__ = ["topic_checks"]
 
@@ -44,18 +45,33 @@ def topic_checks(source: KafkaSource) -> Iterator[CheckResult]:
 
 
 def _format(source: KafkaSource, client: Client, partitions: tuple[Partition, ...]) -> Iterator[CheckResult]:
-    decoder, tables, looked = decoder_of(source.format), set[str](), 0
+    decoder, tables, looked, unread = decoder_of(source.format), set[str](), 0, list[UnsupportedEvent]()
     for partition in islice(partitions, _PARTITIONS):
         low, high = client.bounds(partition)
         for batch in client.messages({partition: (low, min(high, low + _SNIFFED))}):
             for message in batch:
                 where = f"{partition[0]}:{partition[1]}:{message.offset()}"
-                found = decoder.events(message.key(), message.value(), where)
                 looked += 1
+                try:
+                    found = decoder.events(message.key(), message.value(), where)
+                except UnsupportedEvent as error:
+                    if source.unreadable != DEAD_LETTER:
+                        raise
+                    unread.append(error)
+                    continue
                 tables.update(str(event.table) for event in found if isinstance(event, Event))
     if not looked:
         yield warning(
             "format", "no messages yet", f"messages of the format {source.format}", "nothing, if they come later"
+        )
+        return
+    if unread:
+        tell = failed if len(unread) == looked else warning
+        yield tell(
+            "format",
+            f"{len(unread)} of the first {looked} messages cannot be read, and would be dead letters: {unread[0]}",
+            f"messages of the format {source.format}",
+            unread[0].next_step or "correct source.format",
         )
         return
     names = ", ".join(sorted(tables)[:5])

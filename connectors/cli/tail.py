@@ -86,6 +86,8 @@ def tail(
             for shown in tailing.shown(follow=follow, at_end=hide):
                 with aside():
                     write(shown)
+                for message in shown.unread:
+                    tell(f"cannot be read: {message}")
                 for change in shown.unlogged:
                     tell(str(change))
                 for table_stopped in shown.stopped:

@@ -13,6 +13,7 @@ from connectors.config.values import ServerIds
 from connectors.readers.binlog.transport.connection import Compression, TlsSettings
 from historian.plans.type_options import NO_TYPE_OPTIONS, TypeOptions
 from historian.positions import KAFKA
+from historian.values.policies import FAIL
 
 __all__ = [
     "NOTIFY_EVENTS",
@@ -163,6 +164,7 @@ class KafkaSource:
         tables: whose rows are wanted, by their names in the source.
         start: where a connector without history begins: "earliest", "latest", or offsets.
         schema: an SQL file that makes tables of which messages tell too little; ``time_zone``: of TIMESTAMPs without one.
+        unreadable: what becomes of messages that cannot be read, "fail" or "dead_letter".
     """
 
     brokers: str
@@ -174,6 +176,7 @@ class KafkaSource:
     flavor: str = KAFKA
     schema: Path | None = None
     time_zone: str = "UTC"
+    unreadable: str = FAIL
 
     @property
     def log_start(self) -> str:

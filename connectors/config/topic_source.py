@@ -101,6 +101,10 @@ class KafkaDocument(Model):
         default="earliest",
         description="Where the first run begins: `earliest`, `latest`, or `TOPIC:PARTITION:OFFSET,...`. Partitions that are not named begin at their first message.",
     )
+    unreadable: Literal["fail", "dead_letter"] = Field(
+        default="fail",
+        description="Messages that cannot be read. `fail` (default): the run ends with an error that names the first one. `dead_letter`: they are counted, and stand in `historian_dead_letters` with their bytes.",
+    )
 
     def plain(self, name: str) -> settings.SourceConfig:  # noqa: ARG002 as the other sources'
         """The plain value."""
@@ -113,4 +117,5 @@ class KafkaDocument(Model):
             start=self.start,
             schema=self.schema_file,
             time_zone=self.time_zone,
+            unreadable=self.unreadable,
         )

@@ -41,7 +41,7 @@ from connectors.tracking.copier import copies_rows
 from connectors.tracking.sources import make_tracker, server_address
 from historian.errors import HistorianError
 from historian.history.timeline import TimelineEntry
-from historian.plans.plans import Plan
+from historian.plans.plans import Plan, has_unread
 from historian.positions import KAFKA, LogPosition
 from historian.schema.snapshots import Snapshot
 from historian.store import Lease, Store
@@ -241,7 +241,7 @@ class Pipeline:
         self._lease.check()
         self._observer.planned(plan)
         written = WrittenPlan(plan=plan, stopped={})
-        if plan.tables:
+        if plan.tables or has_unread(plan):
             begun_s = time.monotonic()
             with decoded(planned, self._tracker.reader, self._spark) as chunks:
                 times_s = [time.monotonic()]

@@ -101,7 +101,7 @@ def replay(
         last,
         start=start,
         end=last.end,
-        ranges=tracker.ranges_of(walk, start, bounds),
+        ranges=tracker.planned_ranges(walk, start, bounds, (table,)),
         tables=(replace(table, behind=behind, seed=seed[0].number if seed else 0),),
         version=last.version,
     )

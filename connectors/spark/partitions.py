@@ -14,7 +14,7 @@ from connectors.spark.pushdown import Predicate, values_of
 from connectors.spark.quiet import plain_errors
 from connectors.spark.typed_schemas import ALL_VERSIONS, Versions
 from connectors.tracking.ranges import SEQUENCE_BITS
-from historian.changelog.chunks import CHUNK_STREAM, Chunk, chunk_row
+from historian.changelog.chunks import CHUNK_STREAM, NO_TABLE, Chunk, chunk_row
 from historian.errors import PositionError
 from historian.plans.plans import LogRange, Plan, PlannedRange, PlannedTable
 from historian.positions import parse_gtids
@@ -110,7 +110,7 @@ def read_partition(
         ):
             if typed is None:
                 yield _chunk(partition.plan, chunk)
-            elif partition.versions.hold(chunk.version):
+            elif chunk.table_id != NO_TABLE and partition.versions.hold(chunk.version):
                 yield typed.rows(chunk, tables, predicates)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from connectors.tracking.recorded import StoppedTable, UnloggedChange, recorded_store, stopped_tables
 from connectors.tracking.sources import make_reader, make_tracker
-from historian.changelog.chunks import Chunk
+from historian.changelog.chunks import NO_TABLE, Chunk, dead_letters
 from historian.names import TableName
 from historian.plans.plans import Plan, PlannedRange, PlannedTable, PlannedVersion
 from historian.positions import LogPosition, parse_position
@@ -38,6 +39,7 @@ class TailedRange:
         unlogged: changes of rows in it that have no row events; the tables go on.
         chunks: with their rows' schemas.
         begun: where its transactions begin, see :meth:`connectors.readers.base.Reader.read`.
+        unread: messages that cannot be read: where each is, and why.
     """
 
     versions: tuple[PlannedVersion, ...]
@@ -45,6 +47,7 @@ class TailedRange:
     unlogged: tuple[UnloggedChange, ...]
     chunks: tuple[tuple[Chunk, Snapshot], ...]
     begun: Mapping[str, int]
+    unread: tuple[str, ...] = ()
 
 
 class Tail:
@@ -130,10 +133,13 @@ class Tail:
         if stopped or unlogged:
             yield TailedRange(versions=(), stopped=stopped, unlogged=unlogged, chunks=(), begun={})
         for planned in plan.ranges:
-            chunks, ended, begun = [], [], dict[str, int]()
+            chunks, ended, unread, begun = [], [], list[str](), dict[str, int]()
             reader, going_on = self._tracker.reader, [table for table in tables if table.table_id not in self._ended]
             log = reader.cached(planned)
             for chunk in reader.read(planned, going_on, as_text=True, stops=True, log=log, begun=begun):
+                if chunk.table_id == NO_TABLE:
+                    unread += [f"{each['position']}: {each['text']}" for each in json.loads(dead_letters(chunk))]
+                    continue
                 snapshot = snapshots[chunk.table_id, chunk.version]
                 if snapshot is None:
                     continue
@@ -145,7 +151,14 @@ class Tail:
             versions = tuple(
                 v for _, v in sorted(starting.items()) if v.place is not None and _within(v.place, planned)
             )
-            yield TailedRange(versions=versions, stopped=tuple(ended), unlogged=(), chunks=tuple(chunks), begun=begun)
+            yield TailedRange(
+                versions=versions,
+                stopped=tuple(ended),
+                unlogged=(),
+                chunks=tuple(chunks),
+                begun=begun,
+                unread=tuple(unread),
+            )
 
     def _note_unlogged(self, table: TableName, place: Place, reason: str) -> None:
         if self._wanted is None or self._wanted(table):

@@ -7,14 +7,17 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from connectors.tracking.prepared_transactions import find_prepared
+from connectors.tracking.topics.met_schemas import MetSchemas
 from connectors.tracking.walk import Walk
 from historian.history.prefix import covers
 from historian.names import TableName
+from historian.positions import KAFKA
 from historian.store import Store
 
 if TYPE_CHECKING:
     from connectors.readers.base import Bound, Reader
     from connectors.tracking.tracker import Tracker
+    from historian.plans.passages import Passages
     from historian.positions import LogPosition
 
 __all__ = ["walked_again"]
@@ -50,7 +53,16 @@ def walked_again(
             tracker.online_changes,
             accept_cascades=tracker.accept_cascades,
             find_prepared=find_prepared(reader, start),
+            topics=MetSchemas(tracker.history, _passed(tracker, start)) if reader.flavor == KAFKA else None,
         )
         items = () if until is not None and covers(start, until) else reader.scan(start, until=until)
         bounds = [bound for item in items if (bound := walk.take(item)) is not None]
     return walk, bounds
+
+
+def _passed(tracker: Tracker, start: LogPosition) -> Passages:
+    """Passages of partitions before *start*: what lies behind is met again."""
+    return {
+        (part, table_id): tuple(each for each in found if start.offsets.contains_gtid(f"{part}:{each.offset}"))
+        for (part, table_id), found in tracker.store.passages().items()
+    }

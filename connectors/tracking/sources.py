@@ -11,6 +11,7 @@ from connectors.readers.binlog.server_reader import BinlogServerReader
 from connectors.readers.binlog.transport.connection import ServerAddress
 from connectors.readers.kafka.client import KafkaSettings
 from connectors.readers.kafka.reader import KafkaReader
+from historian.values.policies import DEAD_LETTER
 
 if TYPE_CHECKING:
     from connectors.config import SourceConfig
@@ -42,6 +43,7 @@ def _kafka_settings(source: KafkaSource) -> KafkaSettings:
         client=source.client,
         format=source.format,
         zone=source.time_zone,
+        keeps_unread=source.unreadable == DEAD_LETTER,
     )
 
 

@@ -294,7 +294,7 @@ class Tracker:
             self.stored(number) if number else None,
             start=start,
             end=bounds[-1].position,
-            ranges=self._ranges(walk, start, bounds, tables) if tables else (),
+            ranges=self.planned_ranges(walk, start, bounds, tables) if tables or walk.topics is not None else (),
             tables=tables,
             version=walk.number,
         )
@@ -399,11 +399,12 @@ class Tracker:
             type_options=self.type_options,
         )
 
-    def _ranges(
+    def planned_ranges(
         self, walk: Walk, start: LogPosition, bounds: Sequence[Bound], tables: tuple[PlannedTable, ...]
     ) -> tuple[PlannedRange, ...]:
+        """The log from *start* to the last of *bounds* as ranges of a plan with *tables*."""
         if walk.topics is not None:
-            return walk.topics.ranges(bounds[-1].partitions, tables)
+            return walk.topics.ranges(bounds[-1].partitions if bounds else (), tables)
         return self.ranges_of(walk, start, bounds)
 
     def ranges_of(self, walked: WalkedXa, start: LogPosition, bounds: Sequence[Bound]) -> tuple[LogRange, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from historian.changelog.missing_columns import lacking
-from historian.changelog.operations import Op, column_id
+from historian.changelog.operations import CHUNK_COLUMNS, Op, column_id
 
 __all__ = [
     "CHUNK_STREAM",
+    "NO_TABLE",
     "Chunk",
     "chunk_row",
     "chunks_of",
@@ -23,7 +24,11 @@ __all__ = [
     "operations",
     "positions",
     "transactions",
+    "unread_chunk",
 ]
+
+NO_TABLE = 0
+"""The table id of a chunk of messages that cannot be read. It has no rows; its dead letters are the messages."""
 
 _UUID_LENGTH = 36
 _NO_ATTRIBUTES = ("sources", "row_count", "operations", "nulled", "missing", "dead_letters", "rows")
@@ -127,11 +132,13 @@ def dead_letters(chunk: Chunk) -> str:
 
     Each is an object of ``column`` (its id), ``raw`` (the log's bytes in hexadecimal digits), ``text`` (as the server prints
     it) and ``reason`` (of :data:`historian.values.policies.REASONS`). Of its row it has ``position``, ``ordinal``, ``op`` and
-    ``event_time_us``.
+    ``event_time_us``. Of a message that cannot be read ``raw`` is its value and ``text`` says why; it has no column and no op.
     """
-    held = (chunk.rows.schema.metadata or {}).get(b"dead_letters")
+    held: bytes | None = (chunk.rows.schema.metadata or {}).get(b"dead_letters")
     if held is None:
         return ""
+    if chunk.table_id == NO_TABLE:
+        return held.decode()
     places = positions(chunk)
     times = chunk.rows.column("event_time").cast(pa.int64())
     return json.dumps(
@@ -148,6 +155,39 @@ def dead_letters(chunk: Chunk) -> str:
             }
             for row, name, raw, text, reason in json.loads(held)
         ]
+    )
+
+
+def unread_chunk(messages: Sequence[tuple[str, int, bytes, str]], *, sequence: int, file: str) -> Chunk:
+    """Messages that cannot be read, as a chunk without rows, of :data:`NO_TABLE`.
+
+    Args:
+        messages: of each its place, its broker's time in UTC microseconds, its bytes, and why it cannot be read.
+    """
+    letters = [
+        {
+            "column": 0,
+            "raw": raw.hex(),
+            "text": why,
+            "reason": "",
+            "position": position,
+            "ordinal": 0,
+            "op": None,
+            "event_time_us": time_us,
+        }
+        for position, time_us, raw, why in messages
+    ]
+    schema = pa.schema(CHUNK_COLUMNS, {"dead_letters": json.dumps(letters)})
+    return Chunk(
+        table_id=NO_TABLE,
+        version=0,
+        segment=0,
+        sequence=sequence,
+        file=file,
+        first_position=messages[0][0],
+        last_position=messages[-1][0],
+        sources=(),
+        rows=pa.RecordBatch.from_pylist([], schema),
     )
 
 

@@ -15,6 +15,7 @@ from historian.schema.edits import Edit
 from historian.schema.snapshots import Snapshot
 
 __all__ = [
+    "UNREADABLE",
     "CopiedPiece",
     "LogRange",
     "PartitionRange",
@@ -29,6 +30,7 @@ __all__ = [
     "Quarantine",
     "RolledBack",
     "TableCopy",
+    "has_unread",
     "version_in",
 ]
 
@@ -114,6 +116,10 @@ class Passage:
     snapshot: Snapshot | None = None
 
 
+UNREADABLE = "unreadable"
+"""The kind of messages that cannot be read, and are dead letters."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRange:
     """Messages of one partition of a topic, from the offset ``start`` up to and without ``end``; some offsets may be empty.
@@ -121,6 +127,7 @@ class PartitionRange:
     Attributes:
         bytes_read: how much log it is, keys and values.
         passages: of each table with rows in it, ascending: the version in force at ``start``, and those that follow.
+        passed_over: how many messages are no rows, by kind; :data:`UNREADABLE` are those that cannot be read.
     """
 
     topic: str
@@ -129,6 +136,12 @@ class PartitionRange:
     end: int
     bytes_read: int
     passages: tuple[Passage, ...] = ()
+    passed_over: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def unread(self) -> int:
+        """How many messages cannot be read."""
+        return dict(self.passed_over).get(UNREADABLE, 0)
 
     @property
     def file(self) -> str:
@@ -311,6 +324,11 @@ class PlanHead:
     version: int
     system_time_us: int
     tables: int
+
+
+def has_unread(plan: Plan) -> bool:
+    """Whether messages of *plan* are dead letters."""
+    return any(isinstance(part, PartitionRange) and part.unread for part in plan.ranges)
 
 
 def version_in(tables: Iterable[PlannedTable], table_id: int, number: int) -> PlannedVersion:

@@ -52,7 +52,9 @@ class Chunks(Protocol):
         return sum(head.size_bytes for head in self.heads) <= SMALL_BYTES
 
     def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
-        """What *task* gives, called for parts of the chunks side by side; chunks that say why a table stopped are left out.
+        """What *task* gives, called for parts of the chunks side by side.
+
+        Chunks that say why a table stopped are left out, and those of messages that cannot be read.
 
         Args:
             task: gets chunks of any tables; it and what it gives pickle. It may be tried again with the same chunks after

@@ -14,7 +14,7 @@ from typing import IO, TypeVar
 
 import pyarrow as pa
 
-from historian.changelog.chunks import Chunk, ipc_stream
+from historian.changelog.chunks import NO_TABLE, Chunk, ipc_stream
 from sinks.contract.chunks import ChunkHead, Chunks, head_of
 from sinks.contract.storage import writing
 
@@ -61,7 +61,7 @@ class LocalChunks(Chunks):
 
     def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
         """See :class:`sinks.contract.chunks.Chunks`."""
-        held = [(head, chunk) for head, chunk in self._held if not head.stopped]
+        held = [(head, chunk) for head, chunk in self._held if not head.stopped and head.table_id != NO_TABLE]
         if by_table:
             held.sort(key=lambda each: (each[0].table_id, each[0].sequence))
         if self.is_small:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from historian.changelog.chunks import NO_TABLE
 from historian.errors import SinkError
 from historian.plans.plans import Plan, PlannedTable, PlannedVersion
 from historian.plans.segments import retracts
@@ -229,6 +230,8 @@ def count_rows(chunks: Chunks) -> RowCounts:
     found: dict[tuple[int, int], dict[int, int]] = {}
     stops: dict[int, str] = {}
     for head in chunks.heads:
+        if head.table_id == NO_TABLE:
+            continue
         if head.stopped:
             stops.setdefault(head.table_id, head.stopped)
             continue

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from historian.changelog.chunks import Chunk, chunks_of
+from historian.changelog.chunks import NO_TABLE, Chunk, chunks_of
 from sinks.contract.chunks import ChunkHead, Chunks
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class SparkChunks(Chunks):
 
     def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
         """See :class:`sinks.contract.chunks.Chunks`."""
-        frame = self._frame.where("stopped = ''")
+        frame = self._frame.where(f"stopped = '' AND table_id != {NO_TABLE}")
         if self.is_small:
             frame = frame.coalesce(1)
         elif by_table:

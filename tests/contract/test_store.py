@@ -21,7 +21,7 @@ from databases.servers import Server
 from databases.stores import DDL, END, START, STOP, T, a_plan
 from historian.errors import EditConflict, HistoryMoved, LeaseHeld, PositionExpired, StoreError
 from historian.history.timeline import Gap, TimelineEntry
-from historian.plans.plans import CopiedPiece, Plan, Quarantine, TableCopy
+from historian.plans.plans import CopiedPiece, PartitionRange, Passage, Plan, Quarantine, TableCopy
 from historian.plans.row_values import RowValues
 from historian.schema.edits import AddColumn, DropTable, RenameTable, TruncateTable
 from historian.schema.snapshots import Column
@@ -29,7 +29,7 @@ from historian.store import CopyOrders, Store
 from historian.store.contents import loosened, squeezed
 from historian.store.engine import Transactions, _with_driver
 from historian.store.facts import set_fact
-from historian.store.tables import metadata
+from historian.store.tables import metadata, passages
 from models.timelines import BIGINT, INT, A, B, capture, create, position, statement, table
 
 if TYPE_CHECKING:
@@ -630,6 +630,27 @@ def test_a_store_of_an_older_release_is_led_to_this_one(url: str) -> None:
         plan.connector,
         [c.name for v in plan.tables[0].versions if v.snapshot for c in v.snapshot.columns],
     )
+
+
+def test_a_store_of_before_topics_notes_passages_from_then_on(url: str) -> None:
+    Path(make_url(url).database or "").parent.mkdir(exist_ok=True)
+    with closing(Store.open(url)) as store:
+        store.record((START,), END)
+        store.append_plan(a_plan())
+        before = store.plans()
+    engine = create_engine(_with_driver(make_url(url)))
+    with engine.begin() as connection:
+        passages.drop(connection)
+        set_fact(connection, "schema_format", "3")
+    engine.dispose()
+    held = Passage(table_id=1, version=1, offset=5)
+    part = PartitionRange(topic="T", partition=0, start=5, end=9, bytes_read=1, passages=(held,))
+
+    for _ in range(2):
+        with closing(Store.open(url)) as store:
+            assert before == store.plans()[:1]
+            store.append_plan(replace(a_plan(2), ranges=(part,)))
+            assert {("T:0", 1): (held,)} == store.passages()
 
 
 def test_a_failure_on_the_way_leaves_the_older_store(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,7 @@ class KafkaSettings:
         topics: names and globs.
         client: further settings of librdkafka, by its names, secrets among them.
         format: how messages are written; ``zone``: of TIMESTAMPs that they have without one.
+        keeps_unread: messages that cannot be read are dead letters; else the first one is an error.
     """
 
     brokers: str
@@ -54,6 +55,7 @@ class KafkaSettings:
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
     format: str = "debezium_json"
     zone: str = "UTC"
+    keeps_unread: bool = False
 
 
 class Client:

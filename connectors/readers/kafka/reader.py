@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from connectors.readers.base import (
     Bound,
@@ -23,11 +24,14 @@ from connectors.readers.kafka.messages.events import Decoder, Event, RowSchema, 
 from connectors.readers.kafka.rows import ChunkMaker
 from historian.changelog.chunks import Chunk
 from historian.ddl import StatementContext
-from historian.errors import LogPurged, LogReplaced, SourceError
+from historian.errors import LogPurged, LogReplaced, SourceError, UnsupportedEvent
 from historian.names import TableName
-from historian.plans.plans import PartitionRange, PlannedRange, PlannedTable
+from historian.plans.plans import UNREADABLE, PartitionRange, PlannedRange, PlannedTable
 from historian.positions import KAFKA, LogPosition, PreparedXa, TopicOffsets
 from historian.positions.places import Place
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
 
 __all__ = ["KafkaReader"]
 
@@ -170,13 +174,26 @@ class KafkaReader:
             ChunkMaker(planned, tables, sequence=sequence, as_text=as_text, stops=stops),
         )
         partition = (planned.topic, planned.partition)
+        # A plan that was made with dead letters has them whatever the configuration says by now.
+        keeps_unread = self._settings.keeps_unread or planned.unread > 0
         self._checked(partition, planned.start, *self._client.bounds(partition))
         with closing(self._client.messages({partition: (planned.start, planned.end)})) as batches:
-            for message in chain.from_iterable(batches):
-                offset = int(message.offset() or 0)
-                for event in decoder.events(message.key(), message.value(), f"{planned.file}:{offset}"):
-                    if isinstance(event, Event):
-                        yield from maker.take(offset, event)
+            for batch in batches:
+                unread = list[tuple[str, int, bytes, str]]()
+                for message in batch:
+                    offset = int(message.offset() or 0)
+                    chunks = list[Chunk]()
+                    try:
+                        for event in decoder.events(message.key(), message.value(), f"{planned.file}:{offset}"):
+                            if isinstance(event, Event):
+                                chunks += maker.take(offset, event)
+                    except UnsupportedEvent as error:
+                        if not keeps_unread:
+                            raise
+                        unread.append(_unread(f"{planned.file}:{offset}", message, error))
+                    yield from chunks
+                if unread:
+                    yield maker.unread(unread)
         yield from maker.rest()
 
     def cached(self, planned: PlannedRange) -> tuple[LogBytes, ...] | None:  # noqa: ARG002 as other readers
@@ -237,6 +254,8 @@ class _Scan:
         # What one partition tells bit by bit says nothing of another one, which may be further.
         self._decoders = {partition: _decoder(settings, tells=True) for partition in ranges}
         self._advice = advice_of(settings.format)
+        self._keeps_unread = settings.keeps_unread
+        self._passed_over: dict[Partition, Counter[str]] = {partition: Counter() for partition in ranges}
         self.found: list[tuple[int, SchemaMet | Statement]] = []
         self.event_time_us = 0
         self.size_bytes = self.message_count = 0
@@ -252,7 +271,16 @@ class _Scan:
         self.message_count += 1
         file = f"{topic}:{number}"
         place = Place(gtid=f"{file}:{offset}", file=file, offset=offset, ordinal=0)
-        for event in self._decoders[partition].events(key, value, place.gtid):
+        try:
+            events = self._decoders[partition].events(key, value, place.gtid)
+        except UnsupportedEvent:
+            if not self._keeps_unread:
+                raise
+            self._passed_over[partition][UNREADABLE] += 1
+            return
+        if not events:
+            self._passed_over[partition]["tombstone" if value is None else "no_row"] += 1
+        for event in events:
             self.event_time_us = max(self.event_time_us, event.event_time_us)
             if isinstance(event, SqlEvent):
                 self._take_statement(event, partition, place)
@@ -300,6 +328,7 @@ class _Scan:
                 start=start,
                 end=self._reached[topic, number],
                 bytes_read=self._bytes[topic, number],
+                passed_over=tuple(sorted(self._passed_over[topic, number].items())),
             )
             for (topic, number), (start, _) in sorted(self._ranges.items())
             if self._reached[topic, number] > start
@@ -308,6 +337,11 @@ class _Scan:
 
 def _decoder(settings: KafkaSettings, *, tells: bool) -> Decoder:
     return decoder_of(settings.format, zone=settings.zone, tells=tells)
+
+
+def _unread(place: str, message: Message, error: UnsupportedEvent) -> tuple[str, int, bytes, str]:
+    kind, time_ms = message.timestamp()
+    return place, time_ms * 1000 if kind else 0, bytes(message.value() or b""), str(error)
 
 
 def _no_xa(xid: str, before: Place) -> NoReturn:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from connectors.readers.kafka.debezium.values import arrow_column
 from connectors.readers.kafka.formats.values import json_column
 from connectors.readers.kafka.messages.events import Conventions, Event, Field, RowSchema
-from historian.changelog.chunks import Chunk
+from historian.changelog.chunks import Chunk, unread_chunk
 from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
 from historian.changelog.projection import project
 from historian.errors import SourceError, UnsupportedEvent, ValueUnrepresentable
@@ -82,6 +82,7 @@ class ChunkMaker:
         if table is None or table.table_id in self._stopped or self._is_behind_stop(table, offset):
             return
         written, version = self._under(table, offset)
+        operations = self._operations(event, offset, written)
         rows = self._open.get(table.table_id)
         if rows is not None and (
             rows.schema is not event.schema
@@ -95,7 +96,7 @@ class ChunkMaker:
             rows = self._open[table.table_id] = _Rows(
                 schema=event.schema, written=written, version=version, conventions=event.written
             )
-        for op, row in self._operations(event, offset, written):
+        for op, row in operations:
             rows.add(op, event, offset, row)
 
     def rest(self) -> Iterator[Chunk]:
@@ -103,6 +104,11 @@ class ChunkMaker:
         by_id = {table_id: table for tables in self._tables.values() for table_id, table in tables.items()}
         for table_id, rows in list(self._open.items()):
             yield from self._made(by_id[table_id], rows)
+
+    def unread(self, messages: Sequence[tuple[str, int, bytes, str]]) -> Chunk:
+        """The next chunk: of *messages* that cannot be read, see :func:`historian.changelog.chunks.unread_chunk`."""
+        self._sequence += 1
+        return unread_chunk(messages, sequence=self._sequence - 1, file=self._planned.file)
 
     def _operations(self, event: Event, offset: int, written: Snapshot) -> Iterable[tuple[Op, dict[str, Any]]]:
         before, after = event.before, event.after

@@ -135,7 +135,7 @@ class MetSchemas:
                 if file == part.file and table_id in planned
                 for passage in passages
             ]
-            if passages:
+            if passages or part.unread:
                 ordered = sorted(passages, key=lambda passage: (passage.table_id, passage.offset))
                 found.append(replace(part, passages=tuple(ordered)))
         return tuple(found)

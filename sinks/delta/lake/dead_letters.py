@@ -1,4 +1,4 @@
-"""``historian_dead_letters``: values that no column could hold, each with the log's bytes, where a choice sends them there."""
+"""``historian_dead_letters``: values that no column could hold and messages that cannot be read, where a choice sends them there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from historian.plans.plans import Plan
+from historian.changelog.chunks import NO_TABLE
+from historian.plans.plans import Plan, has_unread
 from historian.values.policies import REASONS, may_be_dead_letter
 from sinks.contract.chunks import ChunkHead, Chunks
 from sinks.delta.lake.appending import append_once
@@ -42,6 +43,7 @@ DEAD_LETTERS_SCHEMA = plain_schema(
     text="string",
     raw="binary",
 )
+_UNREAD = "a message that cannot be read"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -92,13 +94,18 @@ def dead_letter_columns(spark: SparkSession, state: LakeState) -> tuple[DeadLett
 def record_dead_letters(kernel: Kernel, path: str, plan: Plan, chunks: Chunks) -> None:
     """Appends the letters of *plan*, once, to the table at *path*, which is made with the first one.
 
-    Costs nothing where the plan has no column whose values may become letters.
+    Costs nothing where the plan has no column whose values may become letters, and no message that cannot be read.
 
     Args:
         chunks: of the plan.
     """
     versions = [version.snapshot for table in plan.tables for version in table.versions]
-    if not any(may_be_dead_letter(column.type) for found in versions if found is not None for column in found.columns):
+    columns = (column for found in versions if found is not None for column in found.columns)
+    if (
+        not has_unread(plan)
+        and not any(head.table_id == NO_TABLE for head in chunks.heads)
+        and not any(may_be_dead_letter(column.type) for column in columns)
+    ):
         return
     rows = [row for head in chunks.heads if head.dead_letters for row in _rows(plan, head)]
     if not rows:
@@ -108,17 +115,20 @@ def record_dead_letters(kernel: Kernel, path: str, plan: Plan, chunks: Chunks) -
 
 def _rows(plan: Plan, head: ChunkHead) -> Iterator[dict[str, Any]]:
     snapshot = next(
-        version.snapshot
-        for table in plan.tables
-        for version in table.versions
-        if table.table_id == head.table_id and version.version == head.version and version.snapshot is not None
+        (
+            version.snapshot
+            for table in plan.tables
+            for version in table.versions
+            if table.table_id == head.table_id and version.version == head.version
+        ),
+        None,
     )
     for letter in json.loads(head.dead_letters):
-        column = snapshot.column_by_id(letter["column"])
+        column = None if snapshot is None else snapshot.column_by_id(letter["column"])
         yield {
             "plan": plan.number,
             "table_id": head.table_id,
-            "table": str(snapshot.name),
+            "table": "" if snapshot is None else str(snapshot.name),
             "schema_version": head.version,
             "column_id": letter["column"],
             "column": "" if column is None else column.name,
@@ -127,7 +137,7 @@ def _rows(plan: Plan, head: ChunkHead) -> Iterator[dict[str, Any]]:
             "ordinal": letter["ordinal"],
             "op": letter["op"],
             "event_time": _EPOCH + timedelta(microseconds=letter["event_time_us"]),
-            "reason": REASONS[letter["reason"]],
+            "reason": _UNREAD if head.table_id == NO_TABLE else REASONS[letter["reason"]],
             "text": letter["text"],
             "raw": bytes.fromhex(letter["raw"]),
         }

@@ -16,6 +16,9 @@ __all__ = ["EventReader"]
 _PAYLOAD = b',"payload":'
 _SCHEMA = b'{"schema":'
 _REMEMBERED = 1000
+_LAST_US = 2**62
+_NO_ROWS = (b'.common.Heartbeat"', b'.common.TransactionMetadataValue"', b'.SchemaChangeValue"')
+"""How schemas of messages that are no rows are named, behind Debezium's package."""
 
 
 class EventReader:
@@ -32,7 +35,9 @@ class EventReader:
         return () if found is None else (found,)
 
     def event(self, key: bytes | None, value: bytes | None, where: str) -> Event | None:
-        """The event of a message; None for one that is no change of a row: a tombstone, a message of the source's log.
+        """The event of a message; None for one that is no change of a row.
+
+        That is a tombstone, a heartbeat, a begin or end of a transaction, a change of a schema, a message of the source's log.
 
         Args:
             where: names the message in errors.
@@ -45,6 +50,8 @@ class EventReader:
         text, payload = self._parts(value, where)
         source, op = payload.get("source"), payload.get("op")
         if not isinstance(source, dict) or not isinstance(op, str):
+            if any(name in text for name in _NO_ROWS):
+                return None
             raise _unlike(where, "no change event: `op` or `source` is missing")
         if op == "m":
             return None
@@ -56,13 +63,16 @@ class EventReader:
                 expected="c, r, u or d",
                 next_step="have the connector leave it out: skipped.operations=t is its default",
             )
+        before, after = payload.get("before"), payload.get("after")
+        if not isinstance(before, dict | None) or not isinstance(after, dict | None):
+            raise _unlike(where, "`before` or `after` is no row")
         return Event(
             table=TableName(str(source.get("db") or ""), str(source.get("table") or "")),
             schema=self._schema(key, text, where),
             op=op,
-            before=payload.get("before"),
-            after=payload.get("after"),
-            event_time_us=_time_us(source),
+            before=before,
+            after=after,
+            event_time_us=_time_us(source, where),
         )
 
     def _parts(self, value: bytes, where: str) -> tuple[bytes, dict[str, Any]]:
@@ -97,9 +107,12 @@ class EventReader:
         return found
 
 
-def _time_us(source: dict[str, Any]) -> int:
+def _time_us(source: dict[str, Any], where: str) -> int:
     exact = source.get("ts_us")
-    return int(exact) if exact is not None else int(source.get("ts_ms") or 0) * 1000
+    found = exact if exact is not None else (source.get("ts_ms") or 0)
+    if not isinstance(found, int) or abs(found) > _LAST_US:
+        raise _unlike(where, "a time of the source that is none")
+    return found if exact is not None else found * 1000
 
 
 def _unlike(where: str, found: str) -> UnsupportedEvent:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
+from connectors.readers.kafka.debezium.source_types import declared_type
 from connectors.readers.kafka.messages.events import Field
 from historian.errors import UnsupportedEvent
 from historian.schema.snapshots import Column, ColumnType
@@ -86,8 +87,8 @@ def labels_of(allowed: str) -> tuple[str, ...]:
 def _field(field: Mapping[str, Any], where: str) -> Field:
     name, kind, meaning = str(field["field"]), str(field["type"]), str(field.get("name") or "")
     parameters = {str(key): str(value) for key, value in (field.get("parameters") or {}).items()}
-    found = _type(kind, meaning, parameters)
-    if found is None:
+    carried = _type(kind, meaning, parameters)
+    if carried is None:
         raise UnsupportedEvent(
             "a type of Debezium's that is not read yet",
             where=f"{where}.{name}",
@@ -95,7 +96,12 @@ def _field(field: Mapping[str, Any], where: str) -> Field:
             next_step="leave the column out by column.exclude.list of the connector",
         )
     nullable = bool(field.get("optional", False))
-    initial = _initial(field.get("default"), found)
+    found = declared_type(carried, parameters)
+    default = field.get("default")
+    if isinstance(default, bool) and found.name == "tinyint":
+        initial: str | None = str(int(default))
+    else:
+        initial = _initial(default, carried)
     column = Column(
         id=0,
         name=name,

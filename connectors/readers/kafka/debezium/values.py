@@ -20,6 +20,7 @@ __all__ = ["arrow_column"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _WIDE = Context(prec=100)
 _SECOND_US = 1_000_000
+_BIGINTS = 2**64
 
 
 def arrow_column(values: Sequence[Any], field: Field, kind: ColumnType) -> pa.Array:
@@ -31,6 +32,11 @@ def arrow_column(values: Sequence[Any], field: Field, kind: ColumnType) -> pa.Ar
     read = _reading(field)
     made = values if read is None else [None if value is None else read(value) for value in values]
     wanted = arrow_type(kind)
+    if kind.name == "tinyint" and field.type == "boolean":
+        made = [None if value is None else int(value) for value in made]
+    if kind.name == "bigint" and kind.unsigned:
+        # A signed number by default, and exact by bigint.unsigned.handling.mode=precise.
+        made = [None if value is None else int(value) % _BIGINTS for value in made]
     if pa.types.is_timestamp(wanted) or pa.types.is_date(wanted):
         return pa.array(made, pa.int32() if pa.types.is_date(wanted) else pa.int64()).cast(wanted)
     if pa.types.is_decimal(wanted):

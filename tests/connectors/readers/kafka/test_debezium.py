@@ -240,3 +240,35 @@ def test_defaults_are_the_servers_text(field: dict[str, Any], default: Any, init
 
 def test_labels_with_commas_are_kept_whole() -> None:
     assert ("a", "b,c", "") == labels_of(r"a,b\,c,")
+
+
+@pytest.mark.parametrize(
+    "declared,length,field,values,kind,expected",
+    [
+        ("BIGINT UNSIGNED", None, {"type": "int64"}, [-1, 7], ("bigint", True, None), [Decimal(2**64 - 1), Decimal(7)]),
+        ("TINYINT", "1", {"type": "int16"}, [-3], ("tinyint", False, 1), [-3]),
+        ("INT UNSIGNED ZEROFILL", None, {"type": "int64"}, [2**32 - 1], ("int", True, None), [2**32 - 1]),
+        ("VARCHAR", "20", {"type": "string"}, ["x"], ("varchar", False, 20), ["x"]),
+        ("MEDIUMTEXT", None, {"type": "string"}, ["x"], ("mediumtext", False, None), ["x"]),
+        ("VARBINARY", "9", {"type": "bytes"}, ["/w=="], ("varbinary", False, 9), [b"\xff"]),
+        ("TINYINT", "1", {"type": "boolean"}, [True], ("bit", False, 1), [True]),
+        ("BOOLEAN", None, {"type": "boolean", "default": True}, [False], ("tinyint", False, 1), [0]),
+        ("JSONB", None, {"type": "string"}, ["x"], ("longtext", False, None), ["x"]),
+    ],
+)
+def test_a_type_that_the_connector_propagates_is_the_servers_own(
+    declared: str,
+    length: str | None,
+    field: dict[str, Any],
+    values: list[Any],
+    kind: tuple[str, bool, int | None],
+    expected: list[Any],
+) -> None:
+    parameters = {"__debezium.source.column.type": declared} | (
+        {} if length is None else {"__debezium.source.column.length": length}
+    )
+    (found,) = columns_of({"fields": [{"field": "a", "optional": True, "parameters": parameters, **field}]}, "t:0:0")
+
+    type_ = found.column.type
+    assert kind == (type_.name, type_.unsigned, type_.length)
+    assert expected == arrow_column(values, found, type_).to_pylist()

@@ -6,6 +6,7 @@ import contextlib
 import json
 import pickle
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ from connectors.readers.kafka.client import Client, KafkaSettings
 from connectors.readers.kafka.reader import KafkaReader
 from connectors.tracking.continuity import Continuity
 from databases.kafka import Kafka
-from historian.errors import LogPurged, LogReplaced, SourceError
+from historian.changelog.chunks import NO_TABLE, Chunk, dead_letters
+from historian.errors import LogPurged, LogReplaced, SourceError, UnsupportedEvent
 from historian.names import TableName
 from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
 from historian.positions import KAFKA, LogPosition, parse_position
@@ -60,18 +62,14 @@ def at(text: str) -> LogPosition:
     return parse_position(text, KAFKA)
 
 
-def ids(reader: KafkaReader, part: PartitionRange) -> list[int]:
+def chunks_of(reader: KafkaReader, part: PartitionRange) -> list[Chunk]:
     version = PlannedVersion(version=1, place=None, edits=(), snapshot=TABLE, segment=0)
     table = PlannedTable(table_id=1, versions=(version,))
-    planned = PartitionRange(
-        topic=part.topic,
-        partition=part.partition,
-        start=part.start,
-        end=part.end,
-        bytes_read=part.bytes_read,
-        passages=(Passage(table_id=1, version=1, offset=0),),
-    )
-    return [number for chunk in reader.read(planned, [table]) for number in chunk.rows["h1"].to_pylist()]
+    return list(reader.read(replace(part, passages=(Passage(table_id=1, version=1, offset=0),)), [table]))
+
+
+def ids(reader: KafkaReader, part: PartitionRange) -> list[int]:
+    return [number for chunk in chunks_of(reader, part) for number in chunk.rows["h1"].to_pylist()]
 
 
 @pytest.fixture
@@ -131,6 +129,39 @@ def test_each_partition_says_how_far_and_since_when_it_goes_on(kafka: Kafka, top
     ) == read
     assert [3, 1] == [each.messages for each in behind]
     assert (0, 2 * len(insert(1))) == (before, after)
+
+
+def test_messages_that_cannot_be_read_are_an_error_or_dead_letters_and_others_that_are_no_rows_are_counted(
+    kafka: Kafka, topic: str
+) -> None:
+    heartbeat = b'{"schema":{"name":"io.debezium.connector.common.Heartbeat"},"payload":{"ts_ms":1}}'
+    broken = insert(2).replace(b'"source"', b'"sauce"')
+    former = insert(2).replace(b'"op":"c"', b'"op":"u"')
+    bodies = [insert(1), b"\xff no JSON", heartbeat, None, broken, former, insert(3)]
+    kafka.produce(topic, [(None, body) for body in bodies], 0)
+
+    with contextlib.closing(reader_of(kafka, topic)) as strict, pytest.raises(UnsupportedEvent, match=f"{topic}:0:1"):
+        list(strict.scan(strict.start()))
+    settings = replace(reader_settings(kafka, topic), keeps_unread=True)
+    with contextlib.closing(KafkaReader(settings)) as reader:
+        *_, bound = reader.scan(reader.start())
+        assert isinstance(bound, Bound)
+        (part,) = bound.partitions
+        *rows, letters = chunks = chunks_of(reader, part)
+        # A plan that was made so is read so, whatever the configuration says by then.
+        with contextlib.closing(reader_of(kafka, topic)) as strict:
+            assert [str(each.rows) for each in chunks] == [str(each.rows) for each in chunks_of(strict, part)]
+
+    assert (("no_row", 1), ("tombstone", 1), ("unreadable", 2)) == part.passed_over
+    if rows[0].table_id == NO_TABLE:
+        rows, letters = [letters], rows[0]
+    assert [1, 3] == [number for chunk in rows for number in chunk.rows["h1"].to_pylist()]
+    told = json.loads(dead_letters(letters))
+    assert [(f"{topic}:0:{at}", bodies[at]) for at in (1, 4, 5)] == [
+        (each["position"], bytes.fromhex(each["raw"])) for each in told
+    ]
+    assert (NO_TABLE, 0) == (letters.table_id, letters.rows.num_rows)
+    assert "whole row" in told[2]["text"]
 
 
 def test_a_scan_ends_at_a_limit_and_at_a_position(kafka: Kafka, topic: str) -> None:
