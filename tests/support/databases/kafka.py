@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from databases.java_parts import started
 from databases.servers import ServerError, free_port
+from workload.waiting import wait_until
 
 __all__ = ["Kafka", "start_kafka"]
 
@@ -79,6 +80,8 @@ class Kafka:
         config = {key.replace("_", "."): value for key, value in settings.items()}
         admin = self.admin()
         admin.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result(30)
+        # The controller has it before the broker tells of it.
+        wait_until(lambda: name in admin.list_topics(timeout=START_S).topics, START_S)
 
     def add_partitions(self, name: str, count: int) -> None:
         """Gives a topic *count* partitions in all."""
