@@ -182,7 +182,9 @@ def test_a_new_lake_gets_all_tables(connector: _Connector) -> None:
     assert [f"delta {connector.lake} is written no more, and stands as it is"] == list(effects.notes)
 
 
-def test_tables_that_are_added_are_copied_and_left_out_stop(connector: _Connector) -> None:
+def test_tables_that_are_added_are_copied_and_left_out_stop_until_they_are_taken_in_again(
+    connector: _Connector,
+) -> None:
     connector.change('["c.*"]', '["c.t", "stage.*"]')
     effects = connector.foresee()
     shown = CliRunner().invoke(app, ["plan", str(connector.path), "--json"])
@@ -203,8 +205,9 @@ def test_tables_that_are_added_are_copied_and_left_out_stop(connector: _Connecto
 
     connector.change('["c.t", "stage.*"]', '["c.*", "stage.*"]')
     effects = connector.foresee()
-    assert {"c.t": "nothing", "c.u": "stopped", "stage.a": "nothing"} == _actions(effects)
-    assert {"c.u"} == connector.run()
+    assert {"c.t": "nothing", "c.u": "repaired", "stage.a": "nothing"} == _actions(effects)
+    assert set() == connector.run()
+    assert connector.holds(connector.lake / "c_u", "c.u")
 
 
 def test_a_table_that_an_expression_does_not_fit_stops(connector: _Connector) -> None:

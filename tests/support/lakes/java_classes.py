@@ -42,7 +42,7 @@ def _write(archive: Path) -> None:
     from connectors.cli.terminal.sessions import session
 
     with tempfile.TemporaryDirectory() as directory:
-        with session("classes", [directory]) as spark:
+        with session("classes", [directory], None) as spark:
             _use(spark, Path(directory))
         gateway = SparkContext._gateway
         assert gateway is not None

@@ -96,7 +96,7 @@ def _run(path: Path, wanted: str, uses: Sequence[str]) -> None:
         ends.daemon = True
         ends.start()
     lake = config.sink_paths[0]
-    with session("killed run", config.sink_paths) as spark:
+    with session("killed run", config.sink_paths, config.run.spark) as spark:
         run(config, once=True, spark=spark)
         faults.disarm()
         for use in uses:
