@@ -56,6 +56,13 @@ _CASES = {
         "ALTER TABLE t MODIFY n SMALLINT",
         "UPDATE t SET n = 7 WHERE id = 3",
     ),
+    "added and rewritten": (
+        "ALTER TABLE t ADD COLUMN w INT DEFAULT 5",
+        "UPDATE t SET w = NULL, n = NULL WHERE id = 3",
+        "UPDATE t SET w = 7, n = NULL WHERE id = 4",
+        "ALTER TABLE t MODIFY n SMALLINT",
+        "UPDATE t SET n = 7 WHERE id = 5",
+    ),
     "computed": ("ALTER TABLE t ADD COLUMN g INT AUTO_INCREMENT, ADD KEY (g)", "DELETE FROM t WHERE id = 4"),
     "not_null": (
         "SET SESSION sql_mode = ''",
