@@ -156,6 +156,20 @@ def test_tables_come_back(request: pytest.FixtureRequest, spark: SparkSession, t
         assert {f"{name}.t" for name in names.values()} == repairs - {f"{names['exchange']}.p"}
 
 
+@pytest.mark.soak
+def test_targets_by_spark_keep_what_a_column_got_before_their_table_stopped(
+    mysql8: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    case = "added and rewritten"
+    with _replicated(mysql8, tmp_path) as lake:
+        lake.write_text(lake.read_text().replace('/lake", history', '/lake", writer: spark, history'))
+        assert "writer: spark" in lake.read_text()
+        _run(lake, spark)
+        _execute(mysql8, "c", *_CASES[case])
+        assert {} == _run(lake, spark)
+        assert _compare(mysql8, lake, spark)
+
+
 @pytest.mark.parametrize("key", ["PRIMARY KEY", ""])
 def test_a_table_that_its_sink_stops_in_its_first_plan_comes_back(
     mysql8: Server, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
