@@ -51,8 +51,7 @@ class HistoryPart:
     Attributes:
         schema: that the history has with the part.
         first_offset: of the part's first row in the changelog.
-        new_columns: that the part adds, and rows from before read a default in: not those that the history has, of a plan in which
-            its table stopped behind them.
+        new_columns: that the part adds to the history, and rows from before read a default in.
         taken_back: files with the ends of all rows that were open, where the part's statement takes them back.
     """
 

@@ -1,7 +1,7 @@
 """Columns that come to a target with a part, and that rows from before it read a default in.
 
-A table that stopped in the middle of a plan holds the parts before its stop. The plan that brings it back begins with the schema that
-the table had before them: what its targets have of them already, with the values that rows were given since, is not new.
+A table that stopped in the middle of a plan holds the parts before its stop. The plan that brings it back begins with the schema from
+before them. So it adds columns that the targets have already, with values that rows were given since: those are not new.
 """
 
 from __future__ import annotations
