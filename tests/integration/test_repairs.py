@@ -56,6 +56,13 @@ _CASES = {
         "ALTER TABLE t MODIFY n SMALLINT",
         "UPDATE t SET n = 7 WHERE id = 3",
     ),
+    "added and rewritten": (
+        "ALTER TABLE t ADD COLUMN w INT DEFAULT 5",
+        "UPDATE t SET w = NULL, n = NULL WHERE id = 3",
+        "UPDATE t SET w = 7, n = NULL WHERE id = 4",
+        "ALTER TABLE t MODIFY n SMALLINT",
+        "UPDATE t SET n = 7 WHERE id = 5",
+    ),
     "computed": ("ALTER TABLE t ADD COLUMN g INT AUTO_INCREMENT, ADD KEY (g)", "DELETE FROM t WHERE id = 4"),
     "not_null": (
         "SET SESSION sql_mode = ''",
@@ -147,6 +154,20 @@ def test_tables_come_back(request: pytest.FixtureRequest, spark: SparkSession, t
             row.table for row in spark.read.format("delta").load(f"{lake.parent}/lake/historian_repairs").collect()
         }
         assert {f"{name}.t" for name in names.values()} == repairs - {f"{names['exchange']}.p"}
+
+
+@pytest.mark.soak
+def test_targets_by_spark_keep_what_a_column_got_before_their_table_stopped(
+    mysql8: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    case = "added and rewritten"
+    with _replicated(mysql8, tmp_path) as lake:
+        lake.write_text(lake.read_text().replace('/lake", history', '/lake", writer: spark, history'))
+        assert "writer: spark" in lake.read_text()
+        _run(lake, spark)
+        _execute(mysql8, "c", *_CASES[case])
+        assert {} == _run(lake, spark)
+        assert _compare(mysql8, lake, spark)
 
 
 @pytest.mark.parametrize("key", ["PRIMARY KEY", ""])

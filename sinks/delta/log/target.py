@@ -108,6 +108,11 @@ class Target:
         self._seen = -1
 
     @property
+    def kernel(self) -> Kernel:
+        """By which it is read and committed to."""
+        return self._kernel
+
+    @property
     def view(self) -> TableView:
         """The newest version known; :meth:`refresh` or a commit came before."""
         if self._view is None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from historian.errors import ChainBroken
 from sinks.delta.log.kernel import REARRANGED, Kernel
 from sinks.delta.log.table_view import TableView
-from sinks.delta.log.target import MAINTENANCE
+from sinks.delta.log.target import MAINTENANCE, Target
 
-__all__ = ["first_version", "version_holding"]
+__all__ = ["first_version", "version_holding", "view_before"]
 
 
 def first_version(kernel: Kernel, newest: TableView, reached: Callable[[TableView], bool]) -> int:
@@ -58,3 +59,26 @@ def version_holding(kernel: Kernel, newest: TableView, application: str, link: i
 
 def _changes_no_row(info: Mapping[str, Any]) -> bool:
     return info.get("operation") in MAINTENANCE or f"/{REARRANGED}" in str(info.get("engineInfo", ""))
+
+
+def view_before(target: Target, transaction: int) -> TableView | None:
+    """*target* as it was before it had the step *transaction*, or as it is where it has not; None where it held nothing.
+
+    Raises:
+        ChainBroken: its log does not reach back there.
+    """
+    if not target.exists or not target.held:
+        return None
+    if target.held < transaction:
+        return target.view
+    application = target.application
+    at = first_version(target.kernel, target.view, lambda view: view.transaction(application) >= transaction) - 1
+    view = target.kernel.view_at(target.path, at) if at >= 0 else None
+    if view is None:
+        raise ChainBroken(
+            "a target does not show what it was before a plan",
+            where=target.path,
+            expected=f"its Delta log back to before step {transaction}",
+            next_step="replicate the table into another lake, from the start",
+        )
+    return view if view.transaction(application) else None

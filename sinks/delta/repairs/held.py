@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from historian.changelog.operations import physical_name
-from historian.errors import ChainBroken, TableStopped
+from historian.errors import TableStopped
 from historian.schema.snapshots import Column, Snapshot
 from historian.values.arrow_types import arrow_type
 from historian.values.texts import initial_scalar
 from sinks.contract.parts import Part
-from sinks.delta.lake.state import LakeState
 from sinks.delta.log.columns import delta_type
 from sinks.delta.log.target import Target
-from sinks.delta.log.time_travel import first_version
+from sinks.delta.log.time_travel import view_before
 from sinks.delta.repairs.compared import ComparedRows
 from sinks.delta.rewrite.few_rows import present_tables
 from sinks.delta.rewrite.held_rows import WantedRows, widened
@@ -36,27 +35,14 @@ if TYPE_CHECKING:
 __all__ = ["as_before", "held_frame", "held_tables", "telling"]
 
 
-def as_before(state: LakeState, target: Target, first: int) -> Target | None:
+def as_before(target: Target, first: int) -> Target | None:
     """*target* as it was before it had the transaction version *first*; None where there was none, or it held nothing.
 
     Raises:
         ChainBroken: its log does not reach back there.
     """
-    if not target.exists or not target.held:
-        return None
-    if target.held < first:
-        return target
-    application = target.application
-    at = first_version(state.kernel, target.view, lambda view: view.transaction(application) >= first) - 1
-    view = state.kernel.view_at(target.path, at) if at >= 0 else None
-    if view is None:
-        raise ChainBroken(
-            "a target does not show what it was before a plan",
-            where=target.path,
-            expected=f"its Delta log back to before step {first}",
-            next_step="replicate the table into another lake, from the start",
-        )
-    return target.as_of(view) if view.transaction(application) else None
+    view = view_before(target, first)
+    return None if view is None else target if view is target.view else target.as_of(view)
 
 
 def telling(targets: Sequence[Target], shown: EvolvedPart) -> Target | None:

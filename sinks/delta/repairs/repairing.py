@@ -198,7 +198,7 @@ class _TableRepair:
         for target in self._targets:
             target.refresh()
         if pins:
-            self._targets = [as_before(state, target, self._first) or target for target in self._targets]
+            self._targets = [as_before(target, self._first) or target for target in self._targets]
 
     @property
     def is_held(self) -> bool:
@@ -259,7 +259,7 @@ class _TableRepair:
         if first.part.base is None or any(shown.part.clears is not None for shown in self._shown):
             return None
         target = telling(self._targets, first)
-        return None if target is None else as_before(self._state, target, self._first)
+        return None if target is None else as_before(target, self._first)
 
     def _check(self, heads: Sequence[ChunkHead]) -> None:
         version, segment = max(self.part.written), self.part.segment

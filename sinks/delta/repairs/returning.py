@@ -75,7 +75,7 @@ def left_behind(state: LakeState, targets: Sequence[Target], first: EvolvedPart)
     """
     kinds = {target.kind: target for target in targets}
     changelog, step = kinds.get("changelog"), first.part.plan * STEPS
-    before = None if changelog is None else as_before(state, changelog, step)
+    before = None if changelog is None else as_before(changelog, step)
     if before is None or first.part.base is None:
         return
     links = state.links_until(before.held // STEPS)
@@ -117,7 +117,7 @@ class _Return:
     def _mirrored(self, schema: DeltaSchema, *, soft: bool) -> DataFrame:
         from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
-        stood = as_before(self.state, self.changelog, self.target.held + 1)
+        stood = as_before(self.changelog, self.target.held + 1)
         log = self._log(schema, 0 if stood is None else next_offset(stood.view))
         names = [field.physical for field in schema.fields if field.column_id]
         key = self._key

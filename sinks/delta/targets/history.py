@@ -31,6 +31,7 @@ from sinks.delta.schema.schema_evolution import history_schema, is_widened
 from sinks.delta.schema.stops import check_whole
 from sinks.delta.targets.changelog import ChangelogPart
 from sinks.delta.targets.literals import initial_literal
+from sinks.delta.targets.new_columns import added_columns
 from sinks.delta.targets.retract import write_ends
 from sinks.rows.intervals import Added, close
 
@@ -50,6 +51,7 @@ class HistoryPart:
     Attributes:
         schema: that the history has with the part.
         first_offset: of the part's first row in the changelog.
+        new_columns: that the part adds to the history, and rows from before read a default in.
         taken_back: files with the ends of all rows that were open, where the part's statement takes them back.
     """
 
@@ -57,6 +59,7 @@ class HistoryPart:
     target: Target
     schema: DeltaSchema
     first_offset: int
+    new_columns: Added
     taken_back: Sequence[DataFile]
 
     @property
@@ -85,7 +88,7 @@ class HistoryPart:
     @property
     def added(self) -> Added:
         """Columns that rows of the table that stay open read a default in."""
-        return () if self.part.base is None or self.part.clears is not None else self.part.added
+        return () if self.part.base is None or self.part.clears is not None else self.new_columns
 
     def commit(self, spark: SparkSession, opened: Sequence[DataFile], ended: Sequence[DataFile]) -> Sequence[DataFile]:
         """Brings the history to where it stands after the part; the files to which nothing refers any more.
@@ -213,7 +216,14 @@ def prepare_history(
     taken_back: Sequence[DataFile] = ()
     if part.clears is not None and part.base is not None:
         taken_back = write_ends(spark, part, target, schema, first)
-    return HistoryPart(part=part, target=target, schema=schema, first_offset=first, taken_back=taken_back)
+    return HistoryPart(
+        part=part,
+        target=target,
+        schema=schema,
+        first_offset=first,
+        new_columns=added_columns(target, part),
+        taken_back=taken_back,
+    )
 
 
 def history_after(part: Part, schema: DeltaSchema | None, names: str) -> DeltaSchema | None:

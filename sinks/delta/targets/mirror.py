@@ -31,6 +31,7 @@ from sinks.delta.schema.schema_evolution import is_widened, mirror_schema
 from sinks.delta.schema.stops import check_whole
 from sinks.delta.settings import TableSettings
 from sinks.delta.targets import merge
+from sinks.delta.targets.new_columns import filled_columns
 from sinks.rows.variant import is_variant
 
 if TYPE_CHECKING:
@@ -213,12 +214,12 @@ def _merged(
     """Spark changes the mirror, step by step; steps that it holds are skipped."""
     last, snapshot = part.transaction(Step.ROWS), part.last
     spark = own_session(spark)
-    news = _news(schema, target)
+    news, columns = _news(schema, target), filled_columns(target, part)
     if news is not None:
         target.commit(part.transaction(Step.SCHEMA), Commit(schema=news))
         faults.reached("mirror_schema_committed", f"{target.path} {part.index}")
-    if (part.filled or deleted_at_us is not None) and target.held < part.transaction(Step.FILL):
-        values = merge.filled(spark, target.path, schema, part.filled, deleted_at_us)
+    if (columns or deleted_at_us is not None) and target.held < part.transaction(Step.FILL):
+        values = merge.filled(spark, target.path, schema, columns, deleted_at_us)
         target.run(part.transaction(Step.FILL), spark, values)
         faults.reached("mirror_filled", f"{target.path} {part.index}")
     if snapshot is not None and net:

@@ -249,7 +249,7 @@ class PlanWriter:
             schema=history.schema.arrow(),
             directory=history.target.path,
             key=history.key,
-            added=history.part.added,
+            added=history.new_columns,
             # A statement that takes all rows back, or a table that holds none, leaves none from before.
             ends=history.part.clears is None and not history.target.view.is_empty(),
         )
