@@ -66,7 +66,7 @@ def run(
         reloads.listens = stack.enter_context(hangups(reloads.wish, stopping.set))
         while True:
             config = reloads.config
-            is_stream = not once and until is None and not config.run.once
+            is_stream = not (once or until is not None or config.run.once or config.source.start == "initial_only")
             # Inside too: who watches is not told that the run ends where it goes back.
             with (
                 reloads.way_back(stopping),

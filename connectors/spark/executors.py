@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,6 +20,8 @@ _RAISED_THERE = "Traceback (most recent call last)"
 _NO_PROGRAM = "Cannot run program"
 _BEHIND_A_TRACEBACK = ("at ", "SQLSTATE", "Driver stacktrace")
 _OTHER_PYTHON = "PYTHON_VERSION_MISMATCH"
+_TURN = threading.Lock()
+"""What is pickled by value is known to the whole process, in which several connectors may ask."""
 
 
 class ExecutorsDiffer(HistorianError):
@@ -49,14 +52,15 @@ def check_executors(spark: SparkSession) -> None:
 
     context = spark.sparkContext
     by_value: Any = cloudpickle
-    by_value.register_pickle_by_value(executor_report)
-    try:
-        tasks = max(2, min(context.defaultParallelism, 64))
-        told = context.parallelize(range(tasks), tasks).mapPartitions(executor_report.report).collect()
-    except Exception as error:
-        raise _named(error, spark) from error
-    finally:
-        by_value.unregister_pickle_by_value(executor_report)
+    with _TURN:
+        by_value.register_pickle_by_value(executor_report)
+        try:
+            tasks = max(2, min(context.defaultParallelism, 64))
+            told = context.parallelize(range(tasks), tasks).mapPartitions(executor_report.report).collect()
+        except Exception as error:
+            raise _named(error, spark) from error
+        finally:
+            by_value.unregister_pickle_by_value(executor_report)
     [(_, _, ours)] = executor_report.report(None)
     different = sorted({each for each in told if _without_patch(each[2]) != _without_patch(ours)})
     if different:

@@ -119,7 +119,10 @@ def _one(
         outcome = Outcome(error=error)
     outcomes[name] = outcome
     together.ended(name, "" if outcome.error is None else str(outcome.error) or type(outcome.error).__name__)
-    ended(name, outcome)
+    try:
+        ended(name, outcome)
+    except BaseException as error:  # noqa: BLE001 as above: what it could not look for may be a stop
+        outcomes[name] = Outcome(error=outcome.error or error)
 
 
 def _of_all(configs: Sequence[PipelineConfig]) -> PipelineConfig:

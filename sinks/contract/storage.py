@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["is_local", "is_s3", "located", "reading", "share_settings", "writing"]
 
 _VARIABLE = "HISTORIAN_S3A"
+_TURN = threading.Lock()
 _PREFIX = "fs.s3a."
 _SCHEMES = ("s3a", "s3", "s3n")
 _NAMES = (
@@ -60,9 +62,10 @@ def share_settings(spark: SparkSession, path: str) -> None:
     bucket = urlsplit(path).netloc
     hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001 there is no public way to Hadoop's settings
     found = {name: _setting(hadoop, bucket, name) for name in _NAMES}
-    known = json.loads(os.environ.get(_VARIABLE, "{}"))
-    known[bucket] = {name: value for name, value in found.items() if value}
-    os.environ[_VARIABLE] = context.environment[_VARIABLE] = json.dumps(known, sort_keys=True)
+    with _TURN:
+        known = json.loads(os.environ.get(_VARIABLE, "{}"))
+        known[bucket] = {name: value for name, value in found.items() if value}
+        os.environ[_VARIABLE] = context.environment[_VARIABLE] = json.dumps(known, sort_keys=True)
 
 
 def located(path: str) -> tuple[pafs.FileSystem, str]:

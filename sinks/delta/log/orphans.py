@@ -63,14 +63,13 @@ def orphaned_files(lake: str, before: datetime) -> list[Orphan]:
             if each.type == pafs.FileType.File
         }
         tables = {path.parent.parent for path in files if path.parent.name == _LOG and _COMMIT.fullmatch(path.name)}
+        old_of: dict[PurePosixPath, list[PurePosixPath]] = {}
+        for path, each in files.items():
+            if path.suffix == ".parquet" and each.mtime < before and (owner := _table_of(path, tables)) is not None:
+                old_of.setdefault(owner, []).append(path)
         found = []
-        for table in sorted(tables):
-            old = [
-                path
-                for path in files
-                if path.suffix == ".parquet" and _table_of(path, tables) == table and files[path].mtime < before
-            ]
-            named = _named(system, root, table) if old else set()
+        for table, old in sorted(old_of.items()):
+            named = _named(system, root, table)
             found += [
                 Orphan(table=str(table), path=str(path), size_bytes=files[path].size, written=files[path].mtime)
                 for path in old
@@ -134,6 +133,13 @@ def _check_whole(table: str, names: list[str]) -> None:
 
 
 def _paths_in(system: pafs.FileSystem, path: str) -> Iterator[str]:
+    try:
+        yield from _paths(system, path)
+    except ValueError as error:
+        raise SinkError("a file of a table's log cannot be read", where=path, found=error) from None
+
+
+def _paths(system: pafs.FileSystem, path: str) -> Iterator[str]:
     if path.endswith(".parquet"):
         with system.open_input_file(path) as file:
             parquet = pq.ParquetFile(file)
@@ -141,7 +147,8 @@ def _paths_in(system: pafs.FileSystem, path: str) -> Iterator[str]:
             rows: list[dict[str, Any]] = parquet.read(columns=[f"{name}.path" for name in columns]).to_pylist()
     else:
         with system.open_input_stream(path) as file:
-            rows = [json.loads(line) for line in file.read().decode().splitlines() if line.strip()]
+            # Of bytes: lines of a text end at characters too that stand inside strings of JSON.
+            rows = [json.loads(line) for line in file.read().splitlines() if line.strip()]
     for row in rows:
         for name in _NAMING:
             if (action := row.get(name)) and action.get("path"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,6 +18,8 @@ __all__ = ["THREADS", "own_session", "side_by_side"]
 
 THREADS = 8
 """So many tables at once: commits wait for storage and for Java far longer than they compute here."""
+
+_POOL = "spark.scheduler.pool"
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -32,7 +34,7 @@ def side_by_side(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> li
     """
     if len(items) < 2:
         return [work(item) for item in items]
-    pool = ThreadPoolExecutor(min(THREADS, len(items)), "tables", _begin)
+    pool = ThreadPoolExecutor(min(THREADS, len(items)), "tables", _begin, _share())
     try:
         futures = [pool.submit(work, item) for item in items]
         wait(futures, return_when=FIRST_EXCEPTION)
@@ -52,8 +54,18 @@ def own_session(spark: SparkSession) -> SparkSession:
     return sessions[spark]
 
 
-def _begin() -> None:
+def _share() -> tuple[Any, str | None]:
+    """The context of Spark, and the pool in which jobs of this thread are: they have equal shares where several connectors run."""
+    from pyspark import SparkContext
+
+    context: Any = SparkContext._active_spark_context  # noqa: SLF001 there is no public way to one that may not be there
+    return context, None if context is None else context.getLocalProperty(_POOL)
+
+
+def _begin(context: Any, pool: str | None) -> None:
     _helper.sessions = {}
+    if pool is not None:
+        context.setLocalProperty(_POOL, pool)
 
 
 def _like(spark: SparkSession) -> SparkSession:

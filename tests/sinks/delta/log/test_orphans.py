@@ -81,3 +81,17 @@ def test_a_log_without_its_begin_is_held_to_its_checkpoint_and_refused_without_o
         path.unlink()
     with pytest.raises(SinkError, match=r"a b%20c/t.*no version 0"):
         orphaned_files(str(lake), _before(7))
+
+
+def test_a_log_is_read_whose_texts_hold_the_ends_of_lines(lake: Path) -> None:
+    log = lake / "a b%20c" / "t" / "_delta_log"
+    (log / f"{4:020}.json").write_text('{"commitInfo": {"note": "a\u2028b\u0085c"}}\n', encoding="utf-8")
+    planted = log.parent / "lost.parquet"
+    planted.write_bytes(b"x")
+    _age(planted, 30)
+
+    assert ["a b%20c/t/lost.parquet"] == [each.path for each in orphaned_files(str(lake), _before(7))]
+
+    (log / f"{5:020}.json").write_bytes(b'{"add": ')
+    with pytest.raises(SinkError, match="cannot be read"):
+        orphaned_files(str(lake), _before(7))
