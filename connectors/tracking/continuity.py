@@ -7,6 +7,7 @@ transactions there. When a file was begun tells them apart.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -62,6 +63,9 @@ class Continuity:
         found = self._reader.mark(end.file)
         if found is None:
             return
+        if held is not None and held.topics:
+            _check_topics(held, found)
+            found = replace(found, topics={**held.topics, **found.topics})
         if held is not None and found.server != held.server:
             _log.warning("the log is read from server %s now, up to %s from %s", found.server, held.file, held.server)
         if held is not None and found.version != held.version:

@@ -289,12 +289,15 @@ class Tracker:
         history.resolve(walk.reached)
         tables = self.planned(base, walk.number, walk.touched, start, walk.quarantines)
         tables = tuple(replace(table, proven=walk.proven.get(table.table_id)) for table in tables)
+        with_rows_here = tables  # what the configuration leaves out has none, wherever in the log it stops
         tables = tuple(sorted((*tables, *self._stopped_tables(base, stops)), key=lambda table: table.table_id))
         plan = self.plan_behind(
             self.stored(number) if number else None,
             start=start,
             end=bounds[-1].position,
-            ranges=self.planned_ranges(walk, start, bounds, tables) if tables or walk.topics is not None else (),
+            ranges=self.planned_ranges(walk, start, bounds, with_rows_here)
+            if tables or walk.topics is not None
+            else (),
             tables=tables,
             version=walk.number,
         )

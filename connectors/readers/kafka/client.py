@@ -149,8 +149,14 @@ class Client:
 
     def topic_ids(self) -> dict[str, str]:
         """By topic, the id that a broker gives it when it is made; none of brokers that give none. Retryable."""
-        from confluent_kafka import KafkaException, TopicCollection
+        from confluent_kafka import KafkaError, KafkaException, TopicCollection
         from confluent_kafka.admin import AdminClient
+
+        untold = (
+            KafkaError.TOPIC_AUTHORIZATION_FAILED,
+            KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+            KafkaError._UNSUPPORTED_FEATURE,  # noqa: SLF001 librdkafka's name
+        )
 
         topics = sorted({topic for topic, _ in self.partitions()})
         if not topics:
@@ -161,8 +167,10 @@ class Client:
         for topic, future in described.items():
             try:
                 found = str(future.result().topic_id)
-            except KafkaException:  # describing may be forbidden where reading is not
-                continue
+            except KafkaException as error:
+                if error.args[0].code() not in untold:
+                    raise self._down(topic, error.args[0].str()) from None
+                continue  # describing may be forbidden where reading is not
             if found.strip("A"):  # zero: such a broker has none
                 ids[topic] = found
         return ids
@@ -206,7 +214,8 @@ class Client:
                         self._check(error, partition)
                 if batch:
                     yield batch
-                if time.monotonic() - heard_s > _SILENCE_S:
+                    heard_s = time.monotonic()  # whoever takes them may be slow
+                elif time.monotonic() - heard_s > _SILENCE_S:
                     names = ", ".join(f"{topic}:{number}" for topic, number in sorted(left))
                     raise self._down(names, f"nothing for {_SILENCE_S:g} s")
         finally:
@@ -239,7 +248,8 @@ class Client:
         """Returns when one of the partitions goes on behind where it was *reached*, after *timeout_s* at the latest."""
         until_s = time.monotonic() + timeout_s
         while (left_s := until_s - time.monotonic()) > 0:
-            if any(self.bounds(partition)[1] > reached.get(partition, 0) for partition in self.partitions()):
+            bounds = {partition: self.bounds(partition) for partition in self.partitions()}
+            if any(high > max(low, reached.get(partition, 0)) for partition, (low, high) in bounds.items()):
                 return
             time.sleep(min(left_s, _POLL_S))
 

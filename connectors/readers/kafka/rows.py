@@ -81,6 +81,8 @@ class ChunkMaker:
         table = self._named(event.table, offset)
         if table is None or table.table_id in self._stopped or self._is_behind_stop(table, offset):
             return
+        if table.quarantine is not None and not self._passed(table, offset):
+            return  # it stopped by another partition: this one has come to no version of it
         written, version = self._under(table, offset)
         operations = self._operations(event, offset, written)
         rows = self._open.get(table.table_id)
@@ -143,9 +145,12 @@ class ChunkMaker:
         stop = table.quarantine
         return stop is not None and stop.place.file == self._planned.file and offset >= stop.place.offset
 
+    def _passed(self, table: PlannedTable, offset: int) -> list[Passage]:
+        return [passage for passage in self._passages.get(table.table_id, ()) if passage.offset <= offset]
+
     def _under(self, table: PlannedTable, offset: int) -> tuple[Snapshot, PlannedVersion]:
         """The schema that the row at *offset* was written under, and the version that it is brought to."""
-        held = [passage for passage in self._passages.get(table.table_id, ()) if passage.offset <= offset]
+        held = self._passed(table, offset)
         if not held:
             raise SourceError(
                 "rows of a table that the plan's range does not know",

@@ -47,6 +47,11 @@ def completed(met: SchemaMet, before: Snapshot | None) -> SchemaMet:
     Raises:
         TooLittleTold: that would be a guess.
     """
+    names = {column.name for column in met.columns}
+    if met.certainty == "names" and before is not None:
+        names |= {column.name for column in before.columns}
+    if lacking := sorted({*(met.key or ())} - names):
+        raise TooLittleTold(f"its key has {', '.join(lacking)}, which its rows lack\n  {met.advice or _DECLARE}")
     if met.certainty == "exact":
         return met
     held = {} if before is None else {column.name: column for column in before.columns}

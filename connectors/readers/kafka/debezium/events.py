@@ -101,7 +101,7 @@ class EventReader:
             row = next(each for each in envelope["fields"] if each["field"] == "after")
             names = tuple(str(each["field"]) for each in orjson.loads(key_text)["fields"]) if key_text else ()
             found = RowSchema(fields=columns_of(row, where), key=names)
-        except (orjson.JSONDecodeError, KeyError, TypeError, StopIteration, ValueError) as error:
+        except (orjson.JSONDecodeError, KeyError, TypeError, StopIteration, ValueError, ArithmeticError) as error:
             raise _unlike(where, f"an inline schema that is none of a change event: {error!r}") from None
         self._schemas[key_text, text] = found
         return found

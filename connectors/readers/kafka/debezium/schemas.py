@@ -98,6 +98,8 @@ def _field(field: Mapping[str, Any], where: str) -> Field:
     nullable = bool(field.get("optional", False))
     found = declared_type(carried, parameters)
     default = field.get("default")
+    if meaning.startswith("io.debezium.time.Nano") and isinstance(default, int):
+        default //= 1000
     if isinstance(default, bool) and found.name == "tinyint":
         initial: str | None = str(int(default))
     else:

@@ -89,6 +89,8 @@ class FlatDecoder:
     def _rows(self, message: Mapping[str, Any], op: str, key: bytes | None, where: str) -> tuple[Event, ...]:
         form = self._format
         table = self._table(message, where)
+        if form.types and not isinstance(message.get(form.types) or {}, dict):
+            raise self._unlike(where, f"`{form.types}` is no object")
         after = rows_of(_at(message, form.deleted if op == "d" else form.data))
         if after is None:
             raise self._unlike(where, f"`{form.data}` holds no row")
@@ -112,7 +114,7 @@ class FlatDecoder:
             events.append(
                 Event(
                     table=table,
-                    schema=self._schema(table, message, row, former, columns, where) if self._tells else _UNTOLD,
+                    schema=self._schema(table, message, row, former, columns) if self._tells else _UNTOLD,
                     op=op,
                     before=dict(row) if op == "d" else former,
                     after=None if op == "d" else dict(row),
@@ -130,13 +132,10 @@ class FlatDecoder:
         row: Mapping[str, Any],
         former: Mapping[str, Any] | None,
         key: tuple[str, ...] | None,
-        where: str,
     ) -> RowSchema:
         form = self._format
         if form.types:
             types = message.get(form.types) or {}
-            if not isinstance(types, dict):
-                raise self._unlike(where, f"`{form.types}` is no object")
             names = tuple(row)
             text = repr((names, types, key))
             held = self._told.get((table, text))

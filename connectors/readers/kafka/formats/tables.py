@@ -140,6 +140,7 @@ _OGG = FlatFormat(
     time="op_ts",
     key="primary_keys",
     exact=True,
+    written=Conventions(whole=True),
 )
 
 _DEBEZIUM = FlatFormat(
