@@ -229,6 +229,8 @@ def test_decimals_that_no_arrow_type_holds_travel_as_text() -> None:
         (named("io.debezium.time.Date", "int32"), 19782, "2024-02-29"),
         (named("io.debezium.time.MicroTimestamp", "int64"), US, "2024-01-02 03:04:05.123456"),
         (named("io.debezium.time.MicroTime", "int64"), -45296789000, "-12:34:56.789000"),
+        (named("io.debezium.time.NanoTime", "int64"), 3_600_000_000_000, "01:00:00.000000"),
+        (named("io.debezium.time.NanoTimestamp", "int64"), US * 1000, "2024-01-02 03:04:05.123456"),
         (named("", "boolean"), True, "b'1'"),
     ],
 )
