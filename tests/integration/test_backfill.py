@@ -246,6 +246,8 @@ def _quicken(path: Path) -> None:
 
 def _status(path: Path) -> dict[str, Any]:
     done = CliRunner().invoke(app, ["status", str(path), "--json", "--no-targets"])
+    if "the connector has not run yet" in done.output:
+        return {"copies": []}  # a run beside the test may be about to
     assert done.stdout, (done.stderr, done.exception)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
