@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from connectors.readers.kafka.messages.events import Conventions
 
@@ -64,8 +64,6 @@ class FlatFormat:
     written: Conventions = field(default_factory=Conventions)
 
 
-_CANAL_OPS = {"INSERT": "c", "UPDATE": "u", "DELETE": "d"}
-
 _MAXWELL = FlatFormat(
     title="Maxwell",
     shape='{"database": ..., "table": ..., "type": "insert", "ts": ..., "data": {...}}',
@@ -91,7 +89,7 @@ _CANAL = FlatFormat(
     database="database",
     table="table",
     op="type",
-    ops=_CANAL_OPS,
+    ops={"INSERT": "c", "UPDATE": "u", "DELETE": "d"},
     passed_over=frozenset(("TRANSACTIONBEGIN", "TRANSACTIONEND", "TRANSACTIONHEARTBEAT")),
     time="es",
     time_unit_us=1000,
@@ -103,26 +101,15 @@ _CANAL = FlatFormat(
     written=Conventions(binary="latin1", labels="number", shapes="bytes", documents="text", whole=True),
 )
 
-_TICDC = FlatFormat(
+_TICDC = replace(
+    _CANAL,
     title="TiCDC's canal-json",
-    shape=_CANAL.shape,
-    database="database",
-    table="table",
-    op="type",
-    ops=_CANAL_OPS,
     passed_over=frozenset(("TIDB_WATERMARK",)),
-    time="es",
-    time_unit_us=1000,
-    key="pkNames",
-    types="mysqlType",
     types_are="type_names",
-    sql="sql",
-    is_ddl="isDdl",
-    ddl_ops=frozenset(("QUERY",)),
     partial="_tidb.onlyHandleKey",
     partial_fix="delete-only-handle-key-columns=false and large-message-handle-option=none or claim-check",
     without_types="set content-compatible=true at the changefeed, or give the tables by source.schema",
-    written=Conventions(binary="latin1", labels="number", documents="text", whole=True),
+    written=replace(_CANAL.written, shapes=""),
 )
 
 _OGG = FlatFormat(
