@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from connectors.readers.base import SchemaMet
-from connectors.tracking.topics.told import fits_told
+from connectors.tracking.topics.told import fits_told, key_names
 from historian.schema.applying import apply_all
 from historian.schema.edits import (
     AddColumn,
@@ -34,7 +34,7 @@ def fits(snapshot: Snapshot, met: SchemaMet) -> bool:
         return fits_told(snapshot, met)
     mine = tuple((column.name, column.type, column.nullable) for column in snapshot.columns)
     theirs = tuple((column.name, column.type, column.nullable) for column in met.columns)
-    return mine == theirs and _key_names(snapshot) == met.key
+    return mine == theirs and key_names(snapshot) == met.key
 
 
 def edits_to(met: SchemaMet, catalog: Catalog) -> tuple[Edit, ...]:
@@ -100,8 +100,3 @@ def _created(met: SchemaMet, catalog: Catalog) -> Snapshot:
         charset="utf8mb4",
         collation="utf8mb4_bin",
     )
-
-
-def _key_names(snapshot: Snapshot) -> tuple[str, ...]:
-    names = {column.id: column.name for column in snapshot.columns}
-    return tuple(names[column_id] for column_id in snapshot.primary_key)

@@ -11,7 +11,7 @@ from connectors.readers.base import SchemaMet
 from historian.schema.snapshots import BYTE_TYPES, GEOMETRIES, INTEGER_TYPES, TEXT_TYPES, Column, ColumnType, Snapshot
 from historian.values.arrow_types import is_readable
 
-__all__ = ["TooLittleTold", "completed", "fits_told"]
+__all__ = ["TooLittleTold", "completed", "fits_told", "key_names"]
 
 _DECLARE = "declare the table by source.schema, a file of CREATE TABLE statements"
 _NUMBERS = ("decimal", "float", "double")
@@ -31,7 +31,7 @@ class TooLittleTold(Exception):
 
 def fits_told(snapshot: Snapshot, met: SchemaMet) -> bool:
     """Whether rows of *met* are those of *snapshot*, as far as *met* tells."""
-    if met.key is not None and met.key != _key_names(snapshot):
+    if met.key is not None and met.key != key_names(snapshot):
         return False
     held = {column.name: column for column in snapshot.columns}
     if met.certainty != "names" and held.keys() != {column.name for column in met.columns}:
@@ -67,7 +67,7 @@ def completed(met: SchemaMet, before: Snapshot | None) -> SchemaMet:
             if name in told
         ]
     columns = [*kept, *(column for name, column in told.items() if name not in held)]
-    key = met.key if met.key is not None else () if before is None else _key_names(before)
+    key = met.key if met.key is not None else () if before is None else key_names(before)
     return replace(met, columns=tuple(replace(column, id=0) for column in columns), key=key, certainty="exact")
 
 
@@ -113,6 +113,7 @@ def _bare(kind: ColumnType) -> ColumnType:
     return replace(kind, charset=None, collation=None, zerofill=False, length=length)
 
 
-def _key_names(snapshot: Snapshot) -> tuple[str, ...]:
+def key_names(snapshot: Snapshot) -> tuple[str, ...]:
+    """The names of the primary key's columns, in its order."""
     names = {column.id: column.name for column in snapshot.columns}
     return tuple(names[column_id] for column_id in snapshot.primary_key)

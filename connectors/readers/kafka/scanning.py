@@ -1,0 +1,124 @@
+"""A scan of topics: which schemas and statements their messages bring, and how far it has come."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from connectors.readers.base import SchemaMet, Statement
+from connectors.readers.kafka.decoders import advice_of, decoder_of
+from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent
+from historian.ddl import StatementContext
+from historian.errors import UnsupportedEvent
+from historian.plans.plans import UNREADABLE, PartitionRange
+from historian.positions.places import Place
+
+if TYPE_CHECKING:
+    from connectors.readers.kafka.client import KafkaSettings, Partition
+    from historian.names import TableName
+
+__all__ = ["TopicScan"]
+
+_SQL_VERSION = 80_400
+"""Of the server whose statements come in messages, which do not tell it: they are read as the present one reads them."""
+
+
+class TopicScan:
+    """What is met behind a start, partition by partition.
+
+    Args:
+        ranges: of each partition the first offset, and the one behind the last.
+
+    Attributes:
+        found: schemas and statements, each with its time in the source, which never goes back within a partition.
+    """
+
+    def __init__(self, ranges: Mapping[Partition, tuple[int, int]], settings: KafkaSettings) -> None:
+        self._ranges = ranges
+        self._reached = {partition: start for partition, (start, _) in ranges.items()}
+        self._bytes = dict.fromkeys(ranges, 0)
+        self._schemas: dict[tuple[Partition, TableName], RowSchema] = {}
+        self._stated_us: dict[Partition, int] = {}
+        # What one partition tells bit by bit says nothing of another one, which may be further.
+        self._decoders = {partition: decoder_of(settings.format, zone=settings.zone) for partition in ranges}
+        self._advice = advice_of(settings.format)
+        self._keeps_unread = settings.keeps_unread
+        self._passed_over: dict[Partition, Counter[str]] = {partition: Counter() for partition in ranges}
+        self.found: list[tuple[int, SchemaMet | Statement]] = []
+        self.event_time_us = 0
+        self.size_bytes = self.message_count = 0
+
+    def take(self, message: object) -> None:
+        """Takes the next message of a partition."""
+        topic, number, offset = message.topic(), message.partition(), message.offset()  # type: ignore[attr-defined]
+        key, value = message.key(), message.value()  # type: ignore[attr-defined]
+        partition, size = (topic, number), len(key or b"") + len(value or b"")
+        self._reached[partition] = offset + 1
+        self._bytes[partition] += size
+        self.size_bytes += size
+        self.message_count += 1
+        file = f"{topic}:{number}"
+        place = Place(gtid=f"{file}:{offset}", file=file, offset=offset, ordinal=0)
+        try:
+            events = self._decoders[partition].events(key, value, place.gtid)
+        except UnsupportedEvent:
+            if not self._keeps_unread:
+                raise
+            self._passed_over[partition][UNREADABLE] += 1
+            return
+        if not events:
+            self._passed_over[partition]["tombstone" if value is None else "no_row"] += 1
+        for event in events:
+            self.event_time_us = max(self.event_time_us, event.event_time_us)
+            if isinstance(event, SqlEvent):
+                self._take_statement(event, partition, place)
+            elif self._schemas.get((partition, event.table)) is not event.schema:
+                self._take_schema(event, partition, place)
+
+    def _take_statement(self, event: SqlEvent, partition: Partition, place: Place) -> None:
+        time_us = self._stated_us[partition] = max(self._stated_us.get(partition, 0), event.event_time_us)
+        # What it changes may show in no message: the next row of each table is told again.
+        self._schemas.clear()
+        context = StatementContext(
+            database=event.database,
+            version=_SQL_VERSION,
+            charset="utf8mb4",
+            collation="utf8mb4_bin",
+            time_us=event.event_time_us,
+        )
+        statement = Statement(place=place, event_time_us=event.event_time_us, sql=event.sql, context=context)
+        self.found.append((time_us, statement))
+
+    def _take_schema(self, event: Event, partition: Partition, place: Place) -> None:
+        self._schemas[partition, event.table] = event.schema
+        time_us = max(self._stated_us.get(partition, 0), event.event_time_us)
+        met = SchemaMet(
+            place=place,
+            table=event.table,
+            columns=tuple(each.column for each in event.schema.fields),
+            key=event.schema.key,
+            event_time_us=time_us,
+            certainty=event.schema.certainty,
+            advice=self._advice,
+        )
+        self.found.append((time_us, met))
+
+    def complete(self) -> None:
+        """All messages have come; offsets up to the ends without one are read too."""
+        self._reached = {partition: end for partition, (_, end) in self._ranges.items()}
+
+    def ranges(self) -> tuple[PartitionRange, ...]:
+        """What was read, by partition."""
+        return tuple(
+            PartitionRange(
+                topic=topic,
+                partition=number,
+                start=start,
+                end=self._reached[topic, number],
+                bytes_read=self._bytes[topic, number],
+                passed_over=tuple(sorted(self._passed_over[topic, number].items())),
+            )
+            for (topic, number), (start, _) in sorted(self._ranges.items())
+            if self._reached[topic, number] > start
+        )
