@@ -15,10 +15,9 @@ import pytest
 from connectors.backfill import snapshots
 from connectors.backfill.snapshots import snapshot_behind
 from connectors.config import CopyLimits
-from connectors.readers.binlog.transport.connection import server_identity
 from databases.replication import follow, wait_for
 from databases.servers import Server
-from historian.positions import LogPosition
+from databases.xa import prepare_xa, snapshot_end
 from logs.binlog_lab import address
 from replicas.copying_oracle import CopyingOracle
 from workload.beside import beside
@@ -50,8 +49,8 @@ def test_threads_that_have_nothing_to_apply_commit_nothing(chain: _Chain, monkey
     """A transaction is prepared behind the position: it is waited for as long as some thread may be committing it."""
     monkeypatch.setattr(snapshots, "_COMMITTING_TIMEOUT_S", 3)
     chain.catch_up()
-    end = _snapshot_end(chain.source)
-    _prepare(chain.first, "INSERT INTO c.t VALUES (1, 1)")
+    end = snapshot_end(chain.source)
+    prepare_xa(chain.first, "INSERT INTO c.t VALUES (1, 1)")
     chain.catch_up()
     assert 1 == len(chain.source.sql("XA RECOVER"))
     with snapshot_behind(address(chain.source), "mariadb", end) as snapshot, snapshot.connection.cursor() as rows:
@@ -60,7 +59,7 @@ def test_threads_that_have_nothing_to_apply_commit_nothing(chain: _Chain, monkey
         assert ((0,),) == tuple(rows.fetchall())
     chain.first.sql("XA COMMIT 'x'")
     chain.catch_up()
-    behind = _snapshot_end(chain.source)
+    behind = snapshot_end(chain.source)
     with snapshot_behind(address(chain.source), "mariadb", behind) as snapshot, snapshot.connection.cursor() as rows:
         rows.execute("SELECT COUNT(*) FROM c.t")
         assert ((1,),) == tuple(rows.fetchall())
@@ -71,12 +70,12 @@ def test_an_xa_commit_that_a_replication_thread_applies_is_waited_for(chain: _Ch
     chain.first.sql("CREATE TABLE c.words (id INT PRIMARY KEY, w VARCHAR(20), FULLTEXT KEY (w))")
     with closing(chain.first.connect()) as connection, connection.cursor() as cursor:
         cursor.executemany("INSERT INTO c.words VALUES (%s, %s)", [(i, f"word{i}") for i in range(_WORDS)])
-    _prepare(chain.first, "DELETE FROM c.words")
+    prepare_xa(chain.first, "DELETE FROM c.words")
     chain.catch_up()
-    begun = _snapshot_end(chain.source)
+    begun = snapshot_end(chain.source)
     with ThreadPoolExecutor(1) as pool:
         committing = pool.submit(chain.first.sql, "XA COMMIT 'x'")
-        while (end := _snapshot_end(chain.source)) == begun:
+        while (end := snapshot_end(chain.source)) == begun:
             pass
         with snapshot_behind(address(chain.source), "mariadb", end) as snapshot, snapshot.connection.cursor() as rows:
             rows.execute("SELECT COUNT(*) FROM c.words")
@@ -96,7 +95,7 @@ def test_a_copy_of_a_replica_is_what_it_holds_while_it_applies_xa_transactions(c
                 at = turn * 7919 % _ROWS * 3
                 cursor.execute("UPDATE c.t SET v = v + 1 WHERE id BETWEEN %s AND %s", (at, at + 30))
                 cursor.execute("DELETE FROM c.t WHERE id = %s", (at + 33,))
-                _prepare(chain.first, f"REPLACE INTO c.t VALUES ({at + 1}, {turn}), ({at // 2 + 2}, {turn})")
+                prepare_xa(chain.first, f"REPLACE INTO c.t VALUES ({at + 1}, {turn}), ({at // 2 + 2}, {turn})")
                 cursor.execute("INSERT IGNORE INTO c.t VALUES (%s, -1)", (3 * _ROWS + turn,))
                 chain.first.sql("XA COMMIT 'x'" if turn % 4 else "XA ROLLBACK 'x'")
                 if ended.wait(0.02):
@@ -113,21 +112,3 @@ def test_a_copy_of_a_replica_is_what_it_holds_while_it_applies_xa_transactions(c
     oracle.run()
     assert {} == oracle.stopped
     assert {} == oracle.differences("c")
-
-
-def _prepare(server: Server, change: str) -> None:
-    """The session goes; then another one may commit it."""
-    with closing(server.connect()) as connection, connection.cursor() as cursor:
-        for statement in ("XA START 'x'", change, "XA END 'x'", "XA PREPARE 'x'"):
-            cursor.execute(statement)
-
-
-def _snapshot_end(server: Server) -> LogPosition:
-    """Up to where a snapshot of now holds the log, as the server says."""
-    with closing(server.connect(autocommit=False)) as connection, connection.cursor() as cursor:
-        identity = server_identity(connection, "mariadb", "the test's")
-        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-        cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
-        status = {name.lower(): value for name, value in cursor.fetchall()}
-    at = {"file": status["binlog_snapshot_file"], "offset": int(status["binlog_snapshot_position"])}
-    return LogPosition(flavor="mariadb", gtids="", server=identity, **at)

@@ -10,9 +10,10 @@ import pytest
 
 from connectors.backfill import snapshots
 from connectors.backfill.snapshots import NotVisible, snapshot_behind
-from connectors.readers.binlog.transport.connection import ServerAddress, server_identity
+from connectors.readers.binlog.transport.connection import ServerAddress
 from databases.servers import Server
-from historian.positions import LogPosition, PreparedXa
+from databases.xa import prepare_xa, snapshot_end
+from historian.positions import PreparedXa
 from logs.binlog_lab import address
 
 _ROWS = 4000
@@ -26,10 +27,10 @@ def test_a_snapshot_holds_an_xa_commit_that_its_log_has(kind: str, request: pyte
     server: Server = request.getfixturevalue(kind)
     _emptied(server)
     _make_slow(server)
-    begun = _snapshot_end(server)
+    begun = snapshot_end(server)
     with ThreadPoolExecutor(1) as pool:
         committing = pool.submit(server.sql, "XA COMMIT 'x'")
-        while (end := _snapshot_end(server)) == begun:
+        while (end := snapshot_end(server)) == begun:
             assert not committing.done()
         with snapshot_behind(address(server), "mariadb", end) as snapshot, snapshot.connection.cursor() as rows:
             rows.execute("SELECT COUNT(*) FROM c.words")
@@ -67,14 +68,14 @@ def test_a_prepared_transaction_is_waited_for_unless_it_is_known_not_to_be_commi
     server.sql("CREATE OR REPLACE USER cdc IDENTIFIED BY 'cdc'")
     server.sql("GRANT REPLICATION SLAVE, BINLOG MONITOR, SELECT ON *.* TO cdc")
     user = ServerAddress(host=server.host, port=server.port, user="cdc", password="cdc")
-    end = _snapshot_end(server)
+    end = snapshot_end(server)
     with snapshot_behind(user, "mariadb", end) as snapshot:
         assert snapshot.whole is None
-    _prepare(server, "INSERT INTO c.t VALUES (1)")
+    prepare_xa(server, "INSERT INTO c.t VALUES (1)")
     try:
         with pytest.raises(NotVisible, match=r"X'78',X'',1, or GRANT PROCESS"), snapshot_behind(user, "mariadb", end):
             pass
-        behind = replace(_snapshot_end(server), pending=(PreparedXa(xid="X'78',X'',1", gtid="", file="", offset=4),))
+        behind = replace(snapshot_end(server), pending=(PreparedXa(xid="X'78',X'',1", gtid="", file="", offset=4),))
         with snapshot_behind(user, "mariadb", behind) as snapshot:
             # It may be committed behind that, at any moment.
             assert behind.at == snapshot.whole
@@ -102,27 +103,4 @@ def _make_slow(server: Server) -> None:
         cursor.executemany(
             "INSERT INTO c.words VALUES (%s, %s)", [(number, f"word{number}") for number in range(_ROWS)]
         )
-    _prepare(server, "DELETE FROM c.words")
-
-
-def _prepare(server: Server, change: str) -> None:
-    """The session goes; then another one may commit it."""
-    with closing(server.connect()) as connection, connection.cursor() as cursor:
-        for statement in ("XA START 'x'", change, "XA END 'x'", "XA PREPARE 'x'"):
-            cursor.execute(statement)
-
-
-def _snapshot_end(server: Server) -> LogPosition:
-    """Up to where a snapshot of now holds the log, as the server says."""
-    with closing(server.connect(autocommit=False)) as connection, connection.cursor() as cursor:
-        identity = server_identity(connection, "mariadb", "the test's")
-        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-        cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
-        status = {name.lower(): value for name, value in cursor.fetchall()}
-    return LogPosition(
-        flavor="mariadb",
-        gtids="",
-        file=status["binlog_snapshot_file"],
-        offset=int(status["binlog_snapshot_position"]),
-        server=identity,
-    )
+    prepare_xa(server, "DELETE FROM c.words")
