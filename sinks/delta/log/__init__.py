@@ -2,6 +2,6 @@
 
 Rows do not belong here.
 
-Open to other rooms: ``columns``, ``commits``, ``foreign``, ``kernel``, ``orphans``, ``pruning``, ``side_by_side``, ``statistics``,
-``table_view``, ``target``, ``tasks``, ``time_travel``.
+Open to other rooms: ``columns``, ``commits``, ``foreign``, ``kernel``, ``orphans``, ``plain_log``, ``pruning``, ``side_by_side``,
+``statistics``, ``table_view``, ``target``, ``tasks``, ``time_travel``.
 """

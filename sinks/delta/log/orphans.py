@@ -5,7 +5,6 @@ A file that a version names is none, be it in force no more: that is VACUUM's to
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,13 +17,13 @@ import pyarrow.parquet as pq
 
 from historian.errors import SinkError
 from sinks.contract.storage import located, reading, writing
+from sinks.delta.log.plain_log import LOG, actions, whole_log
 
 if TYPE_CHECKING:
     from datetime import datetime
 
 __all__ = ["Orphan", "orphaned_files", "remove"]
 
-_LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\..+)?\.(?:parquet|json)")
 _NAMING = ("add", "remove", "cdc")
@@ -62,14 +61,15 @@ def orphaned_files(lake: str, before: datetime) -> list[Orphan]:
             for each in system.get_file_info(pafs.FileSelector(root, recursive=True, allow_not_found=True))
             if each.type == pafs.FileType.File
         }
-        tables = {path.parent.parent for path in files if path.parent.name == _LOG and _COMMIT.fullmatch(path.name)}
+        tables = {path.parent.parent for path in files if path.parent.name == LOG and _COMMIT.fullmatch(path.name)}
         old_of: dict[PurePosixPath, list[PurePosixPath]] = {}
         for path, each in files.items():
             if path.suffix == ".parquet" and each.mtime < before and (owner := _table_of(path, tables)) is not None:
                 old_of.setdefault(owner, []).append(path)
         found = []
         for table, old in sorted(old_of.items()):
-            named = _named(system, root, table)
+            with whole_log(f"{root}/{table}"):
+                named = _named(system, root, table)
             found += [
                 Orphan(table=str(table), path=str(path), size_bytes=files[path].size, written=files[path].mtime)
                 for path in old
@@ -103,7 +103,7 @@ def _table_of(path: PurePosixPath, tables: set[PurePosixPath]) -> PurePosixPath 
 
 def _named(system: pafs.FileSystem, root: str, table: PurePosixPath) -> set[str]:
     """Paths that versions of the table name, below its directory."""
-    log = f"{root}/{table}/{_LOG}"
+    log = f"{root}/{table}/{LOG}"
     entries = [
         each
         for each in system.get_file_info(pafs.FileSelector(log, recursive=True))
@@ -133,22 +133,15 @@ def _check_whole(table: str, names: list[str]) -> None:
 
 
 def _paths_in(system: pafs.FileSystem, path: str) -> Iterator[str]:
-    try:
-        yield from _paths(system, path)
-    except ValueError as error:
-        raise SinkError("a file of a table's log cannot be read", where=path, found=error) from None
-
-
-def _paths(system: pafs.FileSystem, path: str) -> Iterator[str]:
+    rows: Iterable[dict[str, Any]]
     if path.endswith(".parquet"):
         with system.open_input_file(path) as file:
             parquet = pq.ParquetFile(file)
             columns = [name for name in _NAMING if name in parquet.schema_arrow.names]
-            rows: list[dict[str, Any]] = parquet.read(columns=[f"{name}.path" for name in columns]).to_pylist()
+            rows = parquet.read(columns=[f"{name}.path" for name in columns]).to_pylist()
     else:
         with system.open_input_stream(path) as file:
-            # Of bytes: lines of a text end at characters too that stand inside strings of JSON.
-            rows = [json.loads(line) for line in file.read().splitlines() if line.strip()]
+            rows = actions(file.read())
     for row in rows:
         for name in _NAMING:
             if (action := row.get(name)) and action.get("path"):

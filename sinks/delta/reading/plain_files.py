@@ -6,8 +6,7 @@ Reads what the kernel writes: JSON commits, and checkpoints of one file or sever
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -19,10 +18,9 @@ import pyarrow.parquet as pq
 from historian.errors import SinkError
 from sinks.contract.storage import located, reading
 from sinks.delta.log.columns import DeltaSchema
+from sinks.delta.log.plain_log import LOG, actions, whole_log
 
 __all__ = ["PlainTable", "plain_rows", "plain_schema", "plain_table"]
-
-_LOG = "_delta_log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +61,7 @@ def plain_table(path: str, known: PlainTable | None = None) -> PlainTable | None
     Raises:
         SinkError: its log cannot be read so.
     """
-    with reading(path), _whole(path):
+    with reading(path), whole_log(path):
         system, log, listed = _listed_log(path)
         if not listed:
             return None
@@ -111,7 +109,7 @@ def plain_rows(path: str, columns: Sequence[str], table: PlainTable | None = Non
     table = plain_table(path) if table is None else table
     if table is None:
         return []
-    with reading(path), _whole(path):
+    with reading(path), whole_log(path):
         system, place = located(path)
         read = []
         for name in table.names:
@@ -127,7 +125,7 @@ def plain_schema(path: str) -> DeltaSchema | None:
     Raises:
         SinkError: its log cannot be read so.
     """
-    with reading(path), _whole(path):
+    with reading(path), whole_log(path):
         system, log, listed = _listed_log(path)
         names = [info.base_name for info in listed]
         since, parts = _checkpoint(names) or (-1, [])
@@ -135,7 +133,7 @@ def plain_schema(path: str) -> DeltaSchema | None:
             if version <= since:
                 break
             with system.open_input_stream(f"{log}/{name}") as stream:
-                for action in _actions(stream.read()):
+                for action in actions(stream.read()):
                     if "metaData" in action:
                         return DeltaSchema.parse(action["metaData"]["schemaString"])
         for part in parts:
@@ -148,24 +146,10 @@ def plain_schema(path: str) -> DeltaSchema | None:
 def _listed_log(path: str) -> tuple[pafs.FileSystem, str, list[pafs.FileInfo]]:
     """The file system, the directory of the table's log, and the files there; none where there is no log."""
     system, place = located(path)
-    log = f"{place}/{_LOG}"
+    log = f"{place}/{LOG}"
     if system.get_file_info(log).type == pafs.FileType.NotFound:
         return system, log, []
     return system, log, [info for info in system.get_file_info(pafs.FileSelector(log)) if info.is_file]
-
-
-@contextmanager
-def _whole(path: str) -> Iterator[None]:
-    """Errors of damaged files inside as :class:`SinkError`."""
-    try:
-        yield
-    except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
-        raise SinkError(
-            "the files of a Delta table cannot be read",
-            where=path,
-            found=f"{type(error).__name__}: {error}",
-            next_step="restore what is damaged, or rebuild the table with `historian replay`",
-        ) from error
 
 
 def _commits(names: Sequence[str]) -> dict[int, str]:
@@ -198,20 +182,14 @@ def _take_checkpoint(system: pafs.FileSystem, path: str, files: _Files) -> None:
 
 
 def _take_commit(body: bytes, files: _Files) -> None:
-    actions = list(_actions(body))
+    taken = list(actions(body))
     # A file whose deleted rows are marked anew is removed and added in one commit, in whatever order.
-    for action in actions:
+    for action in taken:
         if "remove" in action:
             files.remove(action["remove"]["path"])
-    for action in actions:
+    for action in taken:
         if "add" in action:
             files.add(action["add"]["path"], action["add"]["size"], action["add"].get("stats"))
-
-
-def _actions(body: bytes) -> Iterator[dict[str, Any]]:
-    for line in body.splitlines():
-        if line.strip():
-            yield json.loads(line)
 
 
 def _unreadable(path: str, expected: str, found: str) -> SinkError:
