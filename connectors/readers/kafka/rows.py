@@ -81,8 +81,6 @@ class ChunkMaker:
         table = self._named(event.table, offset)
         if table is None or table.table_id in self._stopped or self._is_behind_stop(table, offset):
             return
-        if table.quarantine is not None and not self._passed(table, offset):
-            return  # it stopped by another partition: this one has come to no version of it
         written, version = self._under(table, offset)
         operations = self._operations(event, offset, written)
         rows = self._open.get(table.table_id)
@@ -134,16 +132,16 @@ class ChunkMaker:
         if len(found) < 2:
             return next(iter(found.values()), None)
 
-        def met(table: PlannedTable) -> int:
-            return max(
-                (each.offset for each in self._passages.get(table.table_id, ()) if each.offset <= offset), default=-1
-            )
-
-        return max(found.values(), key=met)
+        return max(found.values(), key=lambda table: max((p.offset for p in self._passed(table, offset)), default=-1))
 
     def _is_behind_stop(self, table: PlannedTable, offset: int) -> bool:
         stop = table.quarantine
-        return stop is not None and stop.place.file == self._planned.file and offset >= stop.place.offset
+        if stop is None:
+            return False
+        if stop.place.file == self._planned.file:
+            return offset >= stop.place.offset
+        # It stopped by another partition, and this one may have come to no version of it.
+        return not self._passed(table, offset)
 
     def _passed(self, table: PlannedTable, offset: int) -> list[Passage]:
         return [passage for passage in self._passages.get(table.table_id, ()) if passage.offset <= offset]

@@ -10,7 +10,7 @@ import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from databases.java_parts import started
+from databases.java_parts import kill_all, started
 from databases.kafka import Kafka
 from databases.servers import Server, ServerError, free_port
 
@@ -42,10 +42,7 @@ class Connect:
 
     def stop(self) -> None:
         """Ends the worker as a crash would: what it sends since its last noted offset comes again after :meth:`resume`."""
-        while self._running:
-            process = self._running.pop()
-            process.kill()
-            process.wait()
+        kill_all(self._running)
 
     def resume(self) -> None:
         """Starts the worker again where its offsets stand."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from connectors.spark.jvm import Jar, cache_directory, fetch_jars, find_java
 
-__all__ = ["jars_of", "started"]
+__all__ = ["jars_of", "kill_all", "started"]
 
 
 def jars_of(part: str) -> list[Path]:
@@ -45,3 +45,11 @@ def started(
             stderr=output,
             cwd=log.parent,
         )
+
+
+def kill_all(running: list[subprocess.Popen[bytes]]) -> None:
+    """Ends processes as a crash would, and takes them out of the list."""
+    while running:
+        process = running.pop()
+        process.kill()
+        process.wait()

@@ -15,7 +15,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from databases.java_parts import started
+from databases.java_parts import kill_all, started
 from databases.servers import ServerError, free_port
 from workload.waiting import wait_until
 
@@ -62,10 +62,7 @@ class Kafka:
 
     def kill(self) -> None:
         """Ends the broker as a crash would."""
-        while self._running:
-            process = self._running.pop()
-            process.kill()
-            process.wait()
+        kill_all(self._running)
 
     def resume(self) -> None:
         """Starts the broker again, on the same port and data."""

@@ -9,7 +9,7 @@ import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from databases.java_parts import started
+from databases.java_parts import kill_all, started
 from databases.kafka import Kafka
 from databases.servers import Server, ServerError
 
@@ -31,10 +31,7 @@ class Maxwell:
 
     def stop(self) -> None:
         """Ends it as a crash would."""
-        while self._running:
-            process = self._running.pop()
-            process.kill()
-            process.wait()
+        kill_all(self._running)
 
 
 def start_maxwell(directory: Path, server: Server, kafka: Kafka, topic: str, databases: str) -> Maxwell:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from connectors.readers.kafka.messages.events import Field
+from connectors.readers.kafka.messages.geometries import geometry
 from historian.schema.snapshots import ColumnType
 from historian.values.arrow_types import arrow_type
 
@@ -83,10 +84,6 @@ def _zoned_us(value: str) -> int:
     return (at - _EPOCH) // timedelta(microseconds=1) + int(digits[:6].ljust(6, "0") or 0)
 
 
-def _shape(value: dict[str, Any]) -> bytes:
-    return struct.pack("<i", value.get("srid") or 0) + base64.b64decode(value["wkb"])
-
-
 _READ: dict[str, Callable[[Any], Any]] = {
     "io.debezium.time.Time": lambda value: value * 1000,
     "org.apache.kafka.connect.data.Time": lambda value: value * 1000,
@@ -95,8 +92,8 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "org.apache.kafka.connect.data.Timestamp": lambda value: value * 1000,
     "io.debezium.time.NanoTimestamp": lambda value: value // 1000,
     "io.debezium.time.ZonedTimestamp": _zoned_us,
-    "io.debezium.data.geometry.Geometry": _shape,
-    "io.debezium.data.geometry.Point": _shape,
-    "io.debezium.data.geometry.Geography": _shape,
+    "io.debezium.data.geometry.Geometry": geometry,
+    "io.debezium.data.geometry.Point": geometry,
+    "io.debezium.data.geometry.Geography": geometry,
     "io.debezium.data.FloatVector": lambda value: struct.pack(f"<{len(value)}f", *value),
 }

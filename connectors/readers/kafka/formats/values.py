@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import struct
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta, timezone, tzinfo
 from decimal import Context, Decimal
@@ -16,6 +15,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 
 from connectors.readers.kafka.messages.events import Conventions
+from connectors.readers.kafka.messages.geometries import geometry
 from historian.schema.snapshots import BYTE_TYPES, GEOMETRIES, INTEGER_TYPES, TEXT_TYPES, ColumnType, set_text
 from historian.values.arrow_types import arrow_type
 
@@ -76,7 +76,7 @@ def _reading(kind: ColumnType, written: Conventions) -> _Read:
     if name in ("date", "datetime", "timestamp", "time"):
         return _debezium_temporal(kind) if written.debezium else _temporal(kind, written.zone)
     if name in _SHAPES and written.shapes == "wkb":
-        return _shape
+        return geometry
     if name in BYTE_TYPES or (name in _SHAPES and written.shapes):
         return _bytes(kind, written)
     if name == "bigint" and kind.unsigned and written.debezium:
@@ -171,12 +171,6 @@ def _bytes(kind: ColumnType, written: Conventions) -> _Read:
     if written.binary == "hex":
         return lambda value: padded(bytes.fromhex(_text(value).removeprefix("0x")))
     return lambda value: padded(base64.b64decode(_text(value), validate=True))
-
-
-def _shape(value: Any) -> bytes:
-    if not isinstance(value, dict):
-        raise TypeError(f"no geometry: {value!r}")
-    return struct.pack("<i", value.get("srid") or 0) + base64.b64decode(value["wkb"])
 
 
 def _text(value: Any) -> str:
