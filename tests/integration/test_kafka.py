@@ -20,6 +20,7 @@ from databases.connect import Connect, debezium_settings, start_connect
 from databases.kafka import Kafka
 from databases.servers import Server
 from historian.store import Store
+from workload.row_changes import change_some, make_tables
 from workload.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -54,22 +55,10 @@ def workload(server: Server, seed: int) -> None:
             " b'0', '1000-01-01', '9999-12-31 23:59:59.999999', '1970-01-01 00:00:01', '838:59:59', '', 'a', '', '\"text\"')"
         )
         sql("UPDATE shop.kinds SET s = 'q', i = 7, x = 'a' WHERE id = 1")
-        sql("CREATE TABLE shop.t (id INT PRIMARY KEY, v VARCHAR(40), n INT)")
-        sql("CREATE TABLE shop.nokey (a INT, b VARCHAR(9))")
-        sql("INSERT INTO shop.nokey VALUES (1, 'x'), (1, 'x'), (2, NULL)")
-        sql("DELETE FROM shop.nokey LIMIT 1")
+        make_tables(sql, "shop")
         extra = 0
         for step in range(60):
-            kind = numbers.randrange(10)
-            key = numbers.randrange(12)
-            if kind < 4:
-                sql("REPLACE INTO shop.t (id, v, n) VALUES (%s, %s, %s)", key, f"v{step}", step)
-            elif kind < 7:
-                sql("UPDATE shop.t SET v = CONCAT(v, '!'), n = n + 1 WHERE id >= %s", key)
-            elif kind == 7:
-                sql("DELETE FROM shop.t WHERE id = %s", key)
-            elif kind == 8:
-                sql("UPDATE IGNORE shop.t SET id = %s WHERE id = %s", key + 20, key)
+            change_some(sql, "shop", numbers, step)
             if step % 15 == 7:
                 extra += 1
                 sql(f"ALTER TABLE shop.t ADD COLUMN c{extra} VARCHAR(9) NOT NULL DEFAULT 'd{extra}' AFTER id")

@@ -18,6 +18,7 @@ from databases.servers import Server
 from historian.store import Store
 from replicas.follower import Follower
 from workload.checks import DecodedRow
+from workload.row_changes import change_some, make_tables
 from workload.waiting import wait_until
 
 DATABASE = "maxed"
@@ -68,22 +69,10 @@ def workload(server: Server, seed: int) -> None:
         )
         sql("UPDATE maxed.kinds SET s = 'q', i = 7, x = 'a', z = NULL WHERE id = 1")
         sql("UPDATE maxed.kinds SET s = 'q' WHERE id = 2")
-        sql("CREATE TABLE maxed.t (id INT PRIMARY KEY, v VARCHAR(40), n INT)")
-        sql("CREATE TABLE maxed.nokey (a INT, b VARCHAR(9))")
-        sql("INSERT INTO maxed.nokey VALUES (1, 'x'), (1, 'x'), (2, NULL)")
-        sql("DELETE FROM maxed.nokey LIMIT 1")
+        make_tables(sql, DATABASE)
         extra = 0
         for step in range(90):
-            kind, key = numbers.randrange(10), numbers.randrange(12)
-            v = "v" if step < 45 else "w"
-            if kind < 4:
-                sql(f"REPLACE INTO maxed.t (id, {v}, n) VALUES (%s, %s, %s)", key, f"v{step}", step)
-            elif kind < 7:
-                sql(f"UPDATE maxed.t SET {v} = CONCAT({v}, '!'), n = n + 1 WHERE id >= %s", key)
-            elif kind == 7:
-                sql("DELETE FROM maxed.t WHERE id = %s", key)
-            elif kind == 8:
-                sql("UPDATE IGNORE maxed.t SET id = %s WHERE id = %s", key + 20, key)
+            change_some(sql, DATABASE, numbers, step, "v" if step < 45 else "w")
             if step % 15 == 7:
                 extra += 1
                 sql(f"ALTER TABLE maxed.t ADD COLUMN c{extra} VARCHAR(9) NOT NULL DEFAULT 'd{extra}' AFTER id")
