@@ -8,9 +8,10 @@ from itertools import islice
 
 from connectors.check.result import CheckResult, failed, ok, warning
 from connectors.config import KafkaSource
-from connectors.readers.kafka.client import Client, KafkaSettings, Partition
+from connectors.readers.kafka.client import Client, Partition
 from connectors.readers.kafka.decoders import decoder_of
 from connectors.readers.kafka.messages.events import Event
+from connectors.tracking.sources import kafka_settings
 from historian.errors import HistorianError, SourceError, UnsupportedEvent
 from historian.values.policies import DEAD_LETTER
 
@@ -22,8 +23,7 @@ _PARTITIONS = 20
 
 def topic_checks(source: KafkaSource) -> Iterator[CheckResult]:
     """Whether the topics can be read as configured; asks brokers, and reads some messages."""
-    settings = KafkaSettings(brokers=source.brokers, topics=source.topics, client=source.client)
-    with closing(Client(settings)) as client:
+    with closing(Client(kafka_settings(source))) as client:
         try:
             partitions = client.partitions()
         except SourceError as error:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from historian.schema.snapshots import Catalog
     from historian.store import Store
 
-__all__ = ["make_reader", "make_tracker", "server_address"]
+__all__ = ["kafka_settings", "make_reader", "make_tracker", "server_address"]
 
 
 def make_reader(source: SourceConfig) -> Reader:
@@ -32,10 +32,10 @@ def make_reader(source: SourceConfig) -> Reader:
         case BinlogFilesSource():
             return BinlogFilesReader(source.paths())
         case KafkaSource():
-            return KafkaReader(_kafka_settings(source))
+            return KafkaReader(kafka_settings(source))
 
 
-def _kafka_settings(source: KafkaSource) -> KafkaSettings:
+def kafka_settings(source: KafkaSource) -> KafkaSettings:
     """The settings of a configured source's reader."""
     return KafkaSettings(
         brokers=source.brokers,
