@@ -329,7 +329,20 @@ class Walk:
         latest = self.catalog.tables.get(met.table)
         if latest is None and met.table in self.catalog.unknown:
             return  # it has stopped: what it became is told, but not what became of its rows
-        if latest is None or not self.topics.passes(met, latest):
+        former = self.topics.former(met)
+        is_late = former is not None and (latest is None or latest.table_id != former)
+        if former is not None and is_late:
+            latest = next((each for each in self.catalog.tables.values() if each.table_id == former), None)
+            if latest is None:
+                self.topics.passes_over(met, former)
+                _log.info(
+                    "%s: rows at %s are from before it was dropped; they are passed over",
+                    met.table,
+                    met.place,
+                    extra={"table": str(met.table)},
+                )
+                return
+        if latest is None or not self.topics.passes(met, latest, is_late=is_late):
             try:
                 whole = completed(met, latest)
             except TooLittleTold as reason:
@@ -339,7 +352,7 @@ class Walk:
             latest = self.catalog.tables[met.table]
             self.topics.began(met, self.number, latest)
         self.with_rows.add(latest.table_id)
-        if self.captured(met.table):
+        if self.captured(met.table) and self.captured(latest.name):
             self.touched.add(latest.table_id)
 
     def _committed(self, item: XaCommitted) -> None:

@@ -63,14 +63,15 @@ class ChunkMaker:
         self, planned: PartitionRange, tables: Sequence[PlannedTable], *, sequence: int, as_text: bool, stops: bool
     ) -> None:
         self._planned = planned
-        self._tables: dict[TableName, dict[int, PlannedTable]] = {}
-        for table in tables:
-            for version in table.versions:
-                if version.snapshot is not None:
-                    self._tables.setdefault(version.snapshot.name, {})[table.table_id] = table
+        self._tables = {table.table_id: table for table in tables}
+        self._names = {version.snapshot.name for table in tables for version in table.versions if version.snapshot}
         self._passages: dict[int, list[Passage]] = {}
+        self._named_at: dict[TableName, list[tuple[int, PlannedTable | None]]] = {}
         for passage in planned.passages:
             self._passages.setdefault(passage.table_id, []).append(passage)
+            planned_table = self._tables.get(passage.table_id)
+            name = _written_under(passage, planned_table).name
+            self._named_at.setdefault(name, []).append((passage.offset, planned_table))
         self._sequence = sequence
         self._as_text, self._stops = as_text, stops
         self._open: dict[int, _Rows] = {}
@@ -101,9 +102,8 @@ class ChunkMaker:
 
     def rest(self) -> Iterator[Chunk]:
         """The chunks of what is left."""
-        by_id = {table_id: table for tables in self._tables.values() for table_id, table in tables.items()}
         for table_id, rows in list(self._open.items()):
-            yield from self._made(by_id[table_id], rows)
+            yield from self._made(self._tables[table_id], rows)
 
     def unread(self, messages: Sequence[tuple[str, int, bytes, str]]) -> Chunk:
         """The next chunk: of *messages* that cannot be read, see :func:`historian.changelog.chunks.unread_chunk`."""
@@ -127,12 +127,20 @@ class ChunkMaker:
         return ((Op.RETRACT, before or {}),) if event.op == "d" else ((Op.APPEND, after or {}),)
 
     def _named(self, name: TableName, offset: int) -> PlannedTable | None:
-        """The table that has the name at *offset*: of two that had it one after the other, that which the partition met last."""
-        found = self._tables.get(name, {})
-        if len(found) < 2:
-            return next(iter(found.values()), None)
+        """The table that has the name at *offset*: of two that had it one after the other, that which the partition met last.
 
-        return max(found.values(), key=lambda table: max((p.offset for p in self._passed(table, offset)), default=-1))
+        None where rows of that name are none of the plan's, or of a table that was dropped by then.
+        """
+        met = [(at, table) for at, table in self._named_at.get(name, ()) if at <= offset]
+        if met:
+            return max(met, key=lambda each: each[0])[1]
+        if name in self._names:
+            raise SourceError(
+                "rows of a table that the plan's range does not know",
+                where=f"{name} at {self._planned.file}:{offset}",
+                next_step="the topic's messages changed after they were read: start another connector",
+            )
+        return None
 
     def _is_behind_stop(self, table: PlannedTable, offset: int) -> bool:
         stop = table.quarantine
@@ -148,19 +156,11 @@ class ChunkMaker:
 
     def _under(self, table: PlannedTable, offset: int) -> tuple[Snapshot, PlannedVersion]:
         """The schema that the row at *offset* was written under, and the version that it is brought to."""
-        held = self._passed(table, offset)
-        if not held:
-            raise SourceError(
-                "rows of a table that the plan's range does not know",
-                where=f"{table.table_id} at {self._planned.file}:{offset}",
-                next_step="the topic's messages changed after they were read: start another connector",
-            )
-        passage = held[-1]
+        passage = self._passed(table, offset)[-1]
         if passage.snapshot is not None:
             return passage.snapshot, table.versions[0]
-        version = next(each for each in table.versions if each.version == passage.version)
-        assert version.snapshot is not None  # noqa: S101 rows pass to versions that have one
-        return version.snapshot, version
+        version = _version(table, passage.version)
+        return _written_under(passage, table), version
 
     def _made(self, table: PlannedTable, rows: _Rows) -> Iterator[Chunk]:
         del self._open[table.table_id]
@@ -239,6 +239,16 @@ class ChunkMaker:
                     pa.string(),
                 )
         return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _version(table: PlannedTable, number: int) -> PlannedVersion:
+    return next(each for each in table.versions if each.version == number)
+
+
+def _written_under(passage: Passage, table: PlannedTable | None) -> Snapshot:
+    snapshot = passage.snapshot or (_version(table, passage.version).snapshot if table else None)
+    assert snapshot is not None  # noqa: S101 rows pass to versions that have one, and to none of tables that are not planned
+    return snapshot
 
 
 def _moves(before: Mapping[str, Any], after: Mapping[str, Any], snapshot: Snapshot) -> bool:

@@ -15,13 +15,17 @@ from connectors.tracking.topics.edits import fits
 from historian.charsets.client_text import printable
 from historian.ddl import Resolution
 from historian.plans.plans import PartitionRange, Passage, PlannedTable
-from historian.schema.edits import TruncateTable
+from historian.schema.edits import DropTable, RenameTable, TruncateTable
 from historian.schema.snapshots import Catalog, Snapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from historian.history.history import History
     from historian.history.timeline import TimelineEntry
+    from historian.names import TableName
     from historian.plans.passages import Passages
+    from historian.positions.places import Place
 
 __all__ = ["MetSchemas"]
 
@@ -34,6 +38,15 @@ class _Known:
     snapshot: Snapshot
     event_time_us: int
     by_statement: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """A table that had a name until a statement dropped or renamed it."""
+
+    table_id: int
+    place: Place
+    event_time_us: int
 
 
 class MetSchemas:
@@ -50,14 +63,36 @@ class MetSchemas:
         self._met: dict[tuple[str, int], list[Passage]] = {}
         self._known: dict[int, list[_Known]] = {}
         self._stated: set[tuple[str, int]] | None = None
+        self._left: dict[TableName, list[_Left]] | None = None
+        self._gone: set[int] = set()
 
-    def passes(self, met: SchemaMet, latest: Snapshot) -> bool:
+    def former(self, met: SchemaMet) -> int | None:
+        """Id of the table that had the name when the row of *met* changed, and that another partition's statement took it from.
+
+        None where none did: the row is of the table that has the name now.
+        """
+        if self._left is None:
+            self._left = {}
+            self._leave(self._history.entries)
+        return next(
+            (
+                each.table_id
+                for each in self._left.get(met.table, ())
+                # Behind the statement in its own partition a row is a later one, whatever its time says.
+                if each.event_time_us > met.event_time_us and not _stands_before(each.place, met.place)
+            ),
+            None,
+        )
+
+    def passes(self, met: SchemaMet, latest: Snapshot, *, is_late: bool = False) -> bool:
         """Notes to which known version the partition of *met* passes; False: to none, it has a new one.
 
         Args:
             latest: the table's last schema.
+            is_late: the table had the name of *met* once, so none of its versions to come is this one.
         """
-        known = self._versions(latest.table_id)
+        versions = self._versions(latest.table_id)
+        known = [each for each in versions if each.snapshot.name == met.table]
         key = (met.place.file, latest.table_id)
         own = self._met.get(key, [self._last[key]] if key in self._last else [])
         at = own[-1].version if own else 0
@@ -80,10 +115,18 @@ class MetSchemas:
             self._note(key, met, found.number, None)
             return True
         # Of some columns alone nobody can say that the others are gone.
-        if known and met.certainty != "names" and met.event_time_us < known[-1].event_time_us:
-            self._note(key, met, known[-1].number, self._by_name(met, known))
+        if known and (is_late or (met.certainty != "names" and met.event_time_us < known[-1].event_time_us)):
+            self._note(key, met, known[-1].number, self._by_name(met, versions, known[-1].snapshot))
             return True
         return False
+
+    def passes_over(self, met: SchemaMet, table_id: int) -> None:
+        """Notes that rows of *met* are of a table that was dropped by then."""
+        versions = self._versions(table_id)
+        self._gone.add(table_id)
+        last = next((each for each in reversed(versions) if each.snapshot.name == met.table), None)
+        if last is not None:
+            self._note((met.place.file, table_id), met, last.number, last.snapshot)
 
     def began(self, met: SchemaMet, number: int, snapshot: Snapshot) -> None:
         """Notes the version *number*, which the walk has made of *met*."""
@@ -111,6 +154,8 @@ class MetSchemas:
         """Notes the versions that *entry* makes, which is of a statement."""
         if self._stated is not None:
             self._stated.add((entry.statement, entry.event_time_us))
+        if self._left is not None:
+            self._leave((entry,))
         held = {snapshot.table_id: snapshot for snapshot in before.tables.values()}
         # Rows behind a TRUNCATE stay, so it is a version though the schema is the same.
         emptied = {edit.table for edit in entry.edits if isinstance(edit, TruncateTable)}
@@ -119,6 +164,14 @@ class MetSchemas:
                 known = self._versions(snapshot.table_id)
                 if all(each.number != entry.number for each in known):
                     known.append(_Known(entry.number, snapshot, entry.event_time_us, by_statement=True))
+
+    def _leave(self, entries: Iterable[TimelineEntry]) -> None:
+        assert self._left is not None  # noqa: S101 whoever asks has begun it
+        for entry in entries:
+            for edit in entry.edits:
+                if isinstance(edit, (DropTable, RenameTable)) and entry.place is not None:
+                    left = _Left(edit.table_id, entry.place, entry.event_time_us)
+                    self._left.setdefault(edit.table, []).append(left)
 
     def _told_behind(self, snapshot: Snapshot, statement: Statement) -> bool:
         last = self._versions(snapshot.table_id)[-1]
@@ -130,9 +183,9 @@ class MetSchemas:
         found = []
         for part in parts:
             passages = [
-                self._with_schema(passage, planned[table_id])
+                self._with_schema(passage, planned.get(table_id, set()))
                 for (file, table_id), passages in self._met.items()
-                if file == part.file and table_id in planned
+                if file == part.file and (table_id in planned or table_id in self._gone)
                 for passage in passages
             ]
             if passages or part.unread:
@@ -168,9 +221,12 @@ class MetSchemas:
         known = next(each for each in self._versions(passage.table_id) if each.number == passage.version)
         return replace(passage, snapshot=known.snapshot)
 
-    def _by_name(self, met: SchemaMet, known: list[_Known]) -> Snapshot:
-        """The columns of *met* with the ids that columns of their names had last; others have none that anyone reads."""
-        last = known[-1].snapshot
+    def _by_name(self, met: SchemaMet, known: list[_Known], last: Snapshot) -> Snapshot:
+        """*last* with the columns of *met* under the ids that columns of their names had last; others have none that anyone reads."""
         ids = {column.name: column.id for each in known for column in each.snapshot.columns}
         columns = tuple(replace(each, id=ids[each.name]) for each in met.columns if each.name in ids)
         return replace(last, columns=columns)
+
+
+def _stands_before(statement: Place, row: Place) -> bool:
+    return statement.file == row.file and statement.offset < row.offset
