@@ -67,7 +67,8 @@ def tail(
 ) -> None:
     """Print the changelog of a configured source, or of binlog files.
 
-    Needs neither Spark nor a sink, and records nothing. A position is GTIDs, file:offset, earliest or latest.
+    Needs neither Spark nor a sink, and records nothing. A position is GTIDs, file:offset, earliest or latest;
+    of topics offsets, or a moment with its zone.
     Ends with 1 where a table stopped on the way.
     """
     from connectors.tail.follow import Tail

@@ -12,6 +12,7 @@ from connectors.config.filters import TableFilter, check_pattern
 from connectors.config.model import ExistingPath, Model
 from historian.errors import PositionError
 from historian.positions import KAFKA, parse_position
+from historian.positions.moments import moment_us
 
 __all__ = ["KafkaDocument"]
 
@@ -30,10 +31,16 @@ def _start(text: str) -> str:
         return "latest"
     if text in ("earliest", "latest"):
         return text
+    if moment_us(text) is not None:
+        return text
+    if moment_us(f"{text}Z") is not None:  # reads as an offset of a topic, too
+        raise ValueError(f"expected a moment with its zone: {text}Z or {text}+01:00")
     try:
         return str(parse_position(text, KAFKA))
     except PositionError as error:
-        raise ValueError(f"expected earliest, latest, or offsets: {error.expected}") from None
+        raise ValueError(
+            f"expected earliest, latest, a moment with its zone such as 2026-11-01T00:00:00Z, or offsets: {error.expected}"
+        ) from None
 
 
 def _texts(value: Any) -> Any:
@@ -99,7 +106,7 @@ class KafkaDocument(Model):
     )
     start: Annotated[str, Field(min_length=1), AfterValidator(_start)] = Field(
         default="earliest",
-        description="Where the first run begins: `earliest`, `latest`, or `TOPIC:PARTITION:OFFSET,...`. Partitions that are not named begin at their first message.",
+        description="Where the first run begins: `earliest`, `latest`, a moment (`2026-11-01T00:00:00Z`: the first messages dated then or later), or `TOPIC:PARTITION:OFFSET,...`. Partitions that are not named begin at their first message.",
     )
     unreadable: Literal["fail", "dead_letter"] = Field(
         default="fail",

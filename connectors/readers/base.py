@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from historian.changelog.chunks import Chunk
 from historian.ddl import StatementContext
@@ -30,6 +30,7 @@ __all__ = [
     "SchemaMet",
     "Statement",
     "TableMapped",
+    "TimedLog",
     "XaCommitted",
 ]
 
@@ -303,3 +304,11 @@ class Reader(Protocol):
 
     def close(self) -> None:
         """Closes connections; the reader can be used again."""
+
+
+@runtime_checkable
+class TimedLog(Protocol):
+    """A log that finds its places by time too."""
+
+    def at_time(self, moment_us: int) -> LogPosition:
+        """Before the first message that is dated at *moment_us* (UTC microseconds) or later; the log's end where none is. Retryable."""

@@ -8,12 +8,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from connectors.tracking.first_schema import place_of
 from connectors.tracking.recorded import StoppedTable, UnloggedChange, recorded_store, stopped_tables
 from connectors.tracking.sources import make_reader, make_tracker
 from historian.changelog.chunks import NO_TABLE, Chunk, dead_letters
 from historian.names import TableName
 from historian.plans.plans import Plan, PlannedRange, PlannedTable, PlannedVersion
-from historian.positions import LogPosition, parse_position
+from historian.positions import LogPosition
 from historian.positions.places import Place
 from historian.schema.snapshots import Snapshot
 from historian.store import Store
@@ -73,8 +74,8 @@ class Tail:
     ) -> None:
         self._wanted = tables
         with closing(make_reader(config.source)) as reader:
-            self._begin = None if begin is None else _located(reader, begin)
-            self.end = None if end is None else _located(reader, end)
+            self._begin = None if begin is None else place_of(reader, begin)
+            self.end = None if end is None else place_of(reader, end)
         self._end = None if self.end is None else str(self.end)
         self._tracker = _tracker(config, self._begin)
         self._tracker.on_unlogged = self._note_unlogged
@@ -183,12 +184,6 @@ def _names(table: PlannedTable) -> Iterator[TableName]:
     for version in reversed(table.versions):
         if version.snapshot is not None:
             yield version.snapshot.name
-
-
-def _located(reader: Reader, text: str) -> LogPosition:
-    if text == "earliest":
-        return reader.start()
-    return reader.end() if text == "latest" else reader.locate(parse_position(text, reader.flavor))
 
 
 def _tracker(config: PipelineConfig, begin: LogPosition | None) -> Tracker:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from connectors.readers.base import Statement
+from connectors.readers.base import Statement, TimedLog
 from historian.ddl import resolve
 from historian.errors import LogPurged
 from historian.history.timeline import TimelineEntry
 from historian.names import TableName
 from historian.positions import LogPosition, parse_position
+from historian.positions.moments import moment_us
 from historian.schema.applying import apply_all
 from historian.schema.edits import CreateTable, Edit, ForgetTable, RenameTable, SetDatabase
 from historian.schema.snapshots import Catalog
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from connectors.readers.base import Reader
     from connectors.tracking.capture import Capture
 
-__all__ = ["begins_with_copies", "first_entry", "origin_of", "touched_behind"]
+__all__ = ["begins_with_copies", "first_entry", "origin_of", "place_of", "touched_behind"]
 
 _TRIES = 20
 
@@ -38,7 +39,8 @@ def first_entry(
 
     Args:
         reader: of the log.
-        start: "earliest", "latest", "initial" or "initial_only" (the latest, where the rows of tables are copied), or a position.
+        start: "earliest", "latest", "initial" or "initial_only" (the latest, where the rows of tables are copied), a position, or a
+            moment (ISO 8601 with its zone) of topics.
         capture: reads a server's present schemas; None for a log without a server.
         schema: tables given by hand; they win over a capture.
 
@@ -90,17 +92,28 @@ def origin_of(reader: Reader, start: str) -> LogPosition:
     Raises:
         LogPurged: the log does not hold that position.
     """
-    if start == "earliest":
-        return reader.start()
-    if start == "latest" or begins_with_copies(start):
-        return reader.end()
     try:
-        return reader.locate(parse_position(start, reader.flavor))
+        return place_of(reader, "latest" if begins_with_copies(start) else start)
     except LogPurged as error:
         error.next_step = (
             "choose another source.start: initial, earliest, changes_only, or a position that the log holds"
         )
         raise
+
+
+def place_of(reader: Reader, text: str) -> LogPosition:
+    """The position in the log that *text* names: "earliest", "latest", a position, or of topics a moment.
+
+    Raises:
+        LogPurged: the log does not hold that position.
+    """
+    if text == "earliest":
+        return reader.start()
+    if text == "latest":
+        return reader.end()
+    if isinstance(reader, TimedLog) and (moment := moment_us(text)) is not None:
+        return reader.at_time(moment)
+    return reader.locate(parse_position(text, reader.flavor))
 
 
 def _captured_edits(reader: Reader, origin: LogPosition, capture: Capture, known: Catalog) -> tuple[list[Edit], bool]:

@@ -2,7 +2,7 @@
 
 What stands at a place does not belong here: see :mod:`historian.history` and :mod:`historian.plans`.
 
-Open to other rooms: ``places``.
+Open to other rooms: ``places``, ``moments``.
 """
 
 from historian.positions.file import FilePosition

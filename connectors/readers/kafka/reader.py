@@ -82,6 +82,10 @@ class KafkaReader:
         """
         return _at(self._begins(position, self._bounds()))
 
+    def at_time(self, moment_us: int) -> LogPosition:
+        """See :class:`connectors.readers.base.TimedLog`. Messages are dated by their producer, or by the broker, as the topic is set."""
+        return _at(self._client.offsets_at(moment_us))
+
     def _bounds(self) -> dict[Partition, tuple[int, int]]:
         """The first offset of each partition, and the next one at its end."""
         return {partition: self._client.bounds(partition) for partition in self._client.partitions()}

@@ -45,7 +45,13 @@ def test_settings_of_the_client_are_texts_and_secrets_are_not_shown(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "text,start", [("latest", "latest"), ("changes_only", "latest"), ("b:0:7, a:1:3", "a:1:3,b:0:7")]
+    "text,start",
+    [
+        ("latest", "latest"),
+        ("changes_only", "latest"),
+        ("b:0:7, a:1:3", "a:1:3,b:0:7"),
+        ("2026-11-01T01:00:00+01:00",) * 2,
+    ],
 )
 def test_a_start_has_one_text(tmp_path: Path, text: str, start: str) -> None:
     assert start == loaded(tmp_path, f"{{type: kafka, brokers: a, topics: [x], start: '{text}'}}").start
@@ -55,8 +61,9 @@ def test_a_start_has_one_text(tmp_path: Path, text: str, start: str) -> None:
     "rest,problem",
     [
         ("topics: []", "source.topics"),
-        ("topics: [x], start: initial", "expected earliest, latest, or offsets"),
-        ("topics: [x], start: 'binlog.000001:4'", "expected earliest, latest, or offsets"),
+        ("topics: [x], start: initial", "expected earliest, latest, a moment with its zone"),
+        ("topics: [x], start: 2026-11-01T00:00:00", "expected a moment with its zone: 2026-11-01T00:00:00Z"),
+        ("topics: [x], start: 'binlog.000001:4'", "or offsets"),
         ("topics: [x], format: bson", "source.format"),
         ("topics: [x], format: maxwell, time_zone: Europe/Nowhere", "source.time_zone"),
         ("topics: [x], schema: no-such-file.sql", "source.schema"),

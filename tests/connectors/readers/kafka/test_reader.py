@@ -7,6 +7,7 @@ import json
 import pickle
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from connectors.readers.base import Bound, PartitionLag, SchemaMet
 from connectors.readers.kafka.client import Client, KafkaSettings
 from connectors.readers.kafka.reader import KafkaReader
 from connectors.tracking.continuity import Continuity
+from connectors.tracking.first_schema import origin_of
 from databases.kafka import Kafka
 from historian.changelog.chunks import NO_TABLE, Chunk, dead_letters
 from historian.errors import LogPurged, LogReplaced, SourceError, UnsupportedEvent
@@ -129,6 +131,20 @@ def test_each_partition_says_how_far_and_since_when_it_goes_on(kafka: Kafka, top
     ) == read
     assert [3, 1] == [each.messages for each in behind]
     assert (0, 2 * len(insert(1))) == (before, after)
+
+
+def test_a_start_by_time_is_the_first_message_dated_then_or_later(kafka: Kafka, topic: str) -> None:
+    kafka.produce(topic, [(None, insert(number)) for number in (1, 2, 3)], 0)
+    (dates,) = Client(reader_settings(kafka, topic)).messages({(topic, 0): (0, 3)})
+    times_us = [message.timestamp()[1] * 1000 for message in dates]
+    with contextlib.closing(reader_of(kafka, topic)) as reader:
+        found = [str(origin_of(reader, moment(us))) for us in (times_us[0], times_us[0] - 1, times_us[2] + 1)]
+
+    assert [f"{topic}:0:0,{topic}:1:0"] * 2 + [f"{topic}:0:3,{topic}:1:0"] == found
+
+
+def moment(us: int) -> str:
+    return (datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=us)).isoformat()
 
 
 def test_messages_that_cannot_be_read_are_an_error_or_dead_letters_and_others_that_are_no_rows_are_counted(
