@@ -5,6 +5,7 @@ from __future__ import annotations
 from parts import run_parts
 
 PARTS = {
+    "limit": ["lake_limit.py"],
     "copy": ["lake_copy.py"],
     "mirror": ["lake_mirror.py"],
     "tables": ["lake_tables.py"],

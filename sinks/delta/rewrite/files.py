@@ -26,6 +26,7 @@ from sinks.delta.log.commits import DataFile
 from sinks.delta.log.statistics import file_statistics
 from sinks.rows.intervals import Added, IntervalRows
 from sinks.rows.key_ranges import KeyRanges
+from sinks.rows.packing import column_encodings
 from sinks.rows.shapes import NetRows, changelog_rows
 from sinks.rows.variant import fitted
 
@@ -191,7 +192,7 @@ class FileWriter:
         if not self._buffer:
             return
         if self._writer is None:
-            self._open()
+            self._open(max(self._buffer, key=len))
         with writing(self._path):
             self._writer.write_table(pa.Table.from_batches(self._buffer, self._schema))
             size = self._stream.tell()
@@ -199,7 +200,8 @@ class FileWriter:
         if size >= self._file_bytes:
             self._finish()
 
-    def _open(self) -> None:
+    def _open(self, rows: pa.RecordBatch) -> None:
+        """Begins a file, encoded as suits *rows*, which are among its first."""
         name = f"part-{uuid.uuid4()}.zstd.parquet"
         self._path = f"{self._directory}/{name}"
         self._footers: list[pq.FileMetaData] = []
@@ -213,6 +215,7 @@ class FileWriter:
                 dictionary_pagesize_limit=_DICTIONARY_BYTES,
                 store_decimal_as_integer=True,
                 metadata_collector=self._footers,
+                **column_encodings(rows),
             )
 
     def _finish(self) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from historian.schema.snapshots import ColumnType
@@ -115,6 +116,42 @@ def test_spark_reads_files_of_every_type_that_widened(spark: SparkSession, tmp_p
             assert sorted(_data(rows.to_pylist()), key=lambda row: row["id"]) == expected, directory
             assert rows.schema.field("int_cents").type == pa.decimal128(12, 2)
     _check_filters(lake, expected)
+
+
+def test_spark_reads_what_is_packed_as_differences_under_every_type_that_it_widens_to(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """As many rows as it takes for a column to be packed; values count up."""
+    packed = {name: pair for name, pair in PAIRS.items() if pair[0] not in (FLOAT, UNSIGNED["bigint"])}
+    lake = HeldLake(spark, tmp_path / "lake", Lab(), mirror=None)
+    lab = lake.lab
+    lab.create("shop.t", {"id": INT, **{name: pair[0] for name, pair in packed.items()}})
+    old = [{"id": at, **{name: _counted(pair[0], at) for name, pair in packed.items()}} for at in range(400)]
+    lab.insert("shop.t", *old)
+    lake.cut()
+    (path,) = (lake.path / "shop_t_changes").glob("*.parquet")
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    columns = [group.column(at) for at in range(group.num_columns)]
+    names = {c.path_in_schema for c in columns if "DELTA_BINARY_PACKED" in c.encodings}
+    assert {"offset", *(f"h{number}" for number in range(1, len(packed) + 2))} == names
+    _widened(lab, "shop.t", **{name: pair[1] for name, pair in packed.items()})
+    lab.insert("shop.t", {"id": 1000, **{name: pair[3] for name, pair in packed.items()}})
+    lake.cut()
+
+    rows = spark.read.format("delta").load(str(lake.path / "shop_t_changes")).orderBy("id")
+    expected = _as_now([*old, {"id": 1000, **{name: pair[3] for name, pair in packed.items()}}])
+    assert expected == [{name: row[name] for name in ("id", *packed)} for row in rows.toArrow().to_pylist()]
+    some = rows.where("id % 7 = 3 AND small_int > 100")
+    assert [row for row in expected if row["id"] % 7 == 3 and row["small_int"] > 100] == [
+        {name: row[name] for name in ("id", *packed)} for row in some.toArrow().to_pylist()
+    ]
+
+
+def _counted(kind: ColumnType, at: int) -> Any:
+    if kind == DATE:
+        return date(2024, 1, 1) + timedelta(days=at)
+    number = at // 4 if kind.name == "tinyint" else at
+    return Decimal(number).scaleb(-2) if kind.name == "decimal" else number
 
 
 def _check_filters(lake: HeldLake, expected: list[dict[str, Any]]) -> None:
