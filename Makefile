@@ -38,7 +38,7 @@ jvm: sync  ## Fetch Delta's jars, once
 	@$(python) -m connectors.spark.jvm >/dev/null
 
 .PHONY: servers
-servers: sync  ## Fetch and initialise the servers of the tests, once: MySQL 9, 8.0, 5.7, MariaDB 10.5, 10.11, 11.8, PostgreSQL 15, Prometheus, Kafka, Debezium, Maxwell, and Chromium
+servers: sync  ## Fetch and initialise the servers of the tests, once: MySQL 9, 8.0, 5.7, MariaDB 10.5, 10.11, 11.8, PostgreSQL 15, Prometheus, Kafka, Debezium, Apicurio, Maxwell, and Chromium
 	@$(support) $(python) tests/support/databases/server_data.py
 
 classes := build/java-classes.jsa

@@ -8,9 +8,11 @@ from itertools import islice
 
 from connectors.check.result import CheckResult, failed, ok, warning
 from connectors.config import KafkaSource
+from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.client import Client, Partition
-from connectors.readers.kafka.decoders import decoder_of
+from connectors.readers.kafka.decoders import decoder_of, writers_of
 from connectors.readers.kafka.messages.events import Event
+from connectors.readers.kafka.registry.client import RegistryDown
 from connectors.tracking.sources import kafka_settings
 from historian.errors import HistorianError, SourceError, UnsupportedEvent
 from historian.values.policies import DEAD_LETTER
@@ -37,15 +39,28 @@ def topic_checks(source: KafkaSource) -> Iterator[CheckResult]:
             )
             return
         yield ok("topics", f"{len(topics)} topics with {len(partitions)} partitions at {source.brokers}")
+        writers = writers_of(source.registry)
         try:
-            yield from _format(source, client, partitions)
+            yield from _registry(writers)
+            yield from _format(source, client, partitions, writers)
+        except RegistryDown as error:
+            yield failed("registry", str(error), "a schema registry that answers", error.next_step)
         except HistorianError as error:
             mend = error.next_step or "correct source.client"
             yield failed("format", str(error), f"messages of the format {source.format}", mend)
 
 
-def _format(source: KafkaSource, client: Client, partitions: tuple[Partition, ...]) -> Iterator[CheckResult]:
-    decoder, tables, looked, unread = decoder_of(source.format), set[str](), 0, list[UnsupportedEvent]()
+def _registry(writers: Writers | None) -> Iterator[CheckResult]:
+    if writers is not None:
+        languages = writers.registry.languages()
+        yield ok("registry", f"{writers.registry.settings.url} has schemas of {', '.join(languages)}")
+
+
+def _format(
+    source: KafkaSource, client: Client, partitions: tuple[Partition, ...], writers: Writers | None
+) -> Iterator[CheckResult]:
+    decoder = decoder_of(source.format, writers=writers)
+    tables, looked, unread = set[str](), 0, list[UnsupportedEvent]()
     for partition in islice(partitions, _PARTITIONS):
         low, high = client.bounds(partition)
         for batch in client.messages({partition: (low, min(high, low + _SNIFFED))}):

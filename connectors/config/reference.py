@@ -45,6 +45,7 @@ _SECTIONS = (
     _Section("`source.backfill.server`", "RowServerDocument"),
     _Section("`source` with `type: binlog-files`", "BinlogFilesDocument"),
     _Section("`source` with `type: kafka`", "KafkaDocument"),
+    _Section("`source.registry`", "RegistryDocument"),
     _Section("`history`", "HistoryDocument"),
     _Section("`sinks[]` with `type: delta`", "DeltaDocument"),
     _Section("`sinks[].tables.PATTERN`", "TableDocument"),

@@ -11,6 +11,7 @@ from typing import Any
 from connectors.config.filters import EVERY_TABLE, TableFilter
 from connectors.config.values import ServerIds
 from connectors.readers.binlog.transport.connection import Compression, TlsSettings
+from connectors.readers.kafka.registry.client import RegistrySettings
 from historian.plans.type_options import NO_TYPE_OPTIONS, TypeOptions
 from historian.positions import KAFKA
 from historian.values.policies import FAIL
@@ -164,6 +165,7 @@ class KafkaSource:
         tables: whose rows are wanted, by their names in the source.
         start: where a connector without history begins: "earliest", "latest", or offsets.
         schema: an SQL file that makes tables of which messages tell too little; ``time_zone``: of TIMESTAMPs without one.
+        registry: that has the schemas of messages, where the format wants one.
         unreadable: what becomes of messages that cannot be read, "fail" or "dead_letter".
     """
 
@@ -176,6 +178,7 @@ class KafkaSource:
     flavor: str = KAFKA
     schema: Path | None = None
     time_zone: str = "UTC"
+    registry: RegistrySettings | None = None
     unreadable: str = FAIL
 
     @property

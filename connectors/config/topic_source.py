@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
 from connectors.config import settings
 from connectors.config.filters import TableFilter, check_pattern
 from connectors.config.model import ExistingPath, Model
+from connectors.config.webhooks import is_webhook
+from connectors.readers.kafka.registry.client import RegistrySettings
 from historian.errors import PositionError
 from historian.positions import KAFKA, parse_position
 from historian.positions.moments import moment_us
 
-__all__ = ["KafkaDocument"]
+__all__ = ["KafkaDocument", "RegistryDocument"]
 
 _OURS = {
     "bootstrap.servers": "source.brokers says it",
@@ -24,6 +26,9 @@ _OURS = {
     "enable.auto.offset.store": "plans hold the offsets",
     "enable.partition.eof": "the reader needs it",
 }
+
+_BY_REGISTRY = ("debezium_avro",)
+"""Formats whose schemas a registry has."""
 
 
 def _start(text: str) -> str:
@@ -73,6 +78,30 @@ def _pattern(text: str) -> str:
     return text
 
 
+def _address(text: str) -> str:
+    if not is_webhook(text) or "@" in text:
+        raise ValueError("expected http:// or https:// with a host; user and password have keys of their own")
+    return text
+
+
+class RegistryDocument(Model):
+    """A schema registry with the interface of Confluent's."""
+
+    url: Annotated[str, AfterValidator(_address)] = Field(
+        description="Its address. Apicurio has this interface under `/apis/ccompat/v7`."
+    )
+    user: str = Field(default="", description="For basic authentication.")
+    password: SecretStr = Field(default=SecretStr(""), description="Best a reference: `${env:NAME}`.")
+    ca: ExistingPath = Field(
+        default=None, description="PEM file of the authorities to verify its certificate with; by default the system's."
+    )
+
+    def plain(self) -> RegistrySettings:
+        """The plain value."""
+        ca = None if self.ca is None else str(self.ca)
+        return RegistrySettings(url=self.url, user=self.user, password=self.password.get_secret_value(), ca=ca)
+
+
 class KafkaDocument(Model):
     """Topics of change events that another program writes."""
 
@@ -82,11 +111,20 @@ class KafkaDocument(Model):
         min_length=1, description="Names and globs. A topic that a glob takes in later is read from its beginning."
     )
     format: Literal[
-        "debezium_json", "debezium_json_schemaless", "maxwell", "canal_json", "ticdc_canal_json", "ogg_json"
+        "debezium_json",
+        "debezium_avro",
+        "debezium_json_schemaless",
+        "maxwell",
+        "canal_json",
+        "ticdc_canal_json",
+        "ogg_json",
     ] = Field(
         default="debezium_json",
         description="How messages are written. `debezium_json`: by Debezium, with their schema inline (`schemas.enable=true`). "
-        "`canal_json`: Canal's flat messages.",
+        "`debezium_avro`: by Debezium, with their schema in a registry. `canal_json`: Canal's flat messages.",
+    )
+    registry: RegistryDocument | None = Field(
+        default=None, description="The schema registry of the messages, which `debezium_avro` needs."
     )
     schema_file: ExistingPath = Field(
         default=None,
@@ -113,6 +151,13 @@ class KafkaDocument(Model):
         description="Messages that cannot be read. `fail` (default): the run ends with an error that names the first one. `dead_letter`: they are counted, and stand in `historian_dead_letters` with their bytes.",
     )
 
+    @model_validator(mode="after")
+    def _registry(self) -> KafkaDocument:
+        if (self.format in _BY_REGISTRY) != (self.registry is not None):
+            wanted = "registry" if self.registry is None else "no registry"
+            raise ValueError(f"format {self.format} needs {wanted}")
+        return self
+
     def plain(self, name: str) -> settings.SourceConfig:  # noqa: ARG002 as the other sources'
         """The plain value."""
         return settings.KafkaSource(
@@ -124,5 +169,6 @@ class KafkaDocument(Model):
             start=self.start,
             schema=self.schema_file,
             time_zone=self.time_zone,
+            registry=None if self.registry is None else self.registry.plain(),
             unreadable=self.unreadable,
         )

@@ -38,17 +38,23 @@ class JvmPartMissing(HistorianError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jar:
-    """One jar of the central Maven repository, with the digest that it must have."""
+    """One jar of the central Maven repository, with the digest that it must have.
+
+    Attributes:
+        classifier, extension: of another file under the same name, such as an archive of a whole program.
+    """
 
     organisation: str
     name: str
     revision: str
     sha256: str
+    classifier: str = ""
+    extension: str = "jar"
 
     @property
     def file_name(self) -> str:
         """The name that the jar has on disk."""
-        return f"{self.name}-{self.revision}.jar"
+        return f"{self.name}-{self.revision}{self.classifier and '-'}{self.classifier}.{self.extension}"
 
 
 def _delta(name: str, sha256: str) -> Jar:
@@ -139,8 +145,9 @@ def _fetch(jars: Sequence[Jar], directory: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=".ivy-", dir=directory) as work:
         request = Path(work, "ivy.xml")
         request.write_text(_ivy_request(jars), encoding="utf-8")
-        pattern = f"{work}/got/[organisation]/[artifact]-[revision].[ext]"
-        arguments = ["-cache", f"{work}/cache", "-ivy", str(request), "-retrieve", pattern, "-types", "jar", "bundle"]
+        pattern = f"{work}/got/[organisation]/[artifact]-[revision](-[classifier]).[ext]"
+        kinds = sorted({"jar", "bundle", *(jar.extension for jar in jars)})
+        arguments = ["-cache", f"{work}/cache", "-ivy", str(request), "-retrieve", pattern, "-types", *kinds]
         settings = os.environ.get("PYSPARK_HISTORIAN_IVY_SETTINGS")
         if settings:
             arguments += ["-settings", settings]
@@ -155,14 +162,22 @@ def _ivy_request(jars: Sequence[Jar]) -> str:
     """An Ivy module that depends on ``jars`` and on nothing that they depend on."""
     dependencies = "".join(
         f"<dependency org={quoteattr(jar.organisation)} name={quoteattr(jar.name)} rev={quoteattr(jar.revision)}"
-        f' transitive="false" conf="default-&gt;master"/>'
+        f' transitive="false" conf="default-&gt;master">{_ivy_artifact(jar)}</dependency>'
         for jar in jars
     )
     return (
-        '<ivy-module version="2.0"><info organisation="local" module="pyspark-historian"/>'
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven"><info organisation="local" module="pyspark-historian"/>'
         '<configurations><conf name="default"/></configurations>'
         f"<dependencies>{dependencies}</dependencies></ivy-module>"
     )
+
+
+def _ivy_artifact(jar: Jar) -> str:
+    if (jar.classifier, jar.extension) == ("", "jar"):
+        return ""
+    kind = quoteattr(jar.extension)
+    classifier = f" m:classifier={quoteattr(jar.classifier)}" if jar.classifier else ""
+    return f"<artifact name={quoteattr(jar.name)} type={kind} ext={kind}{classifier}/>"
 
 
 def _run_ivy(arguments: list[str]) -> None:

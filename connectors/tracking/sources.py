@@ -43,6 +43,7 @@ def kafka_settings(source: KafkaSource) -> KafkaSettings:
         client=source.client,
         format=source.format,
         zone=source.time_zone,
+        registry=source.registry,
         keeps_unread=source.unreadable == DEAD_LETTER,
     )
 

@@ -1,4 +1,4 @@
-"""The same rows by two roads: MySQL's binlog, and what Debezium makes of it in topics of a real broker."""
+"""The same rows by two roads: MySQL's binlog, and what Debezium makes of it in topics of a real broker, as JSON and as Avro."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ from connectors.cli import app
 from connectors.config import load_config
 from connectors.pipeline.run import run
 from connectors.readers.kafka.client import Client, KafkaSettings
-from databases.connect import Connect, debezium_settings, start_connect
+from connectors.readers.kafka.decoders import decoder_of, writers_of
+from connectors.readers.kafka.messages.events import Event
+from connectors.readers.kafka.registry.client import RegistrySettings
+from databases.connect import Connect, avro_settings, debezium_settings, start_connect
 from databases.kafka import Kafka
+from databases.registry import Registry, start_registry
 from databases.servers import Server
 from historian.store import Store
 from workload.row_changes import change_some, make_tables
@@ -26,7 +30,7 @@ from workload.waiting import wait_until
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PREFIX = "road"
+PREFIX, AVRO = "road", "road_of_avro"
 EVERY_TYPE = """CREATE TABLE shop.kinds (id INT PRIMARY KEY, a TINYINT, b SMALLINT UNSIGNED, c MEDIUMINT UNSIGNED,
  d INT UNSIGNED, e BIGINT, g FLOAT, h DOUBLE, i DECIMAL(12,3), i2 DECIMAL(30,10), j BIT(1), k BIT(12), l DATE,
  m DATETIME, n DATETIME(6), o TIMESTAMP(3) NULL, p TIME(3), q YEAR, r CHAR(3), s VARCHAR(20), t TEXT, u BINARY(4),
@@ -70,49 +74,65 @@ def workload(server: Server, seed: int) -> None:
                 sql("UPDATE shop.t SET n = n + 3000000000 WHERE id < 6")
 
 
-def sent(server: Server, kafka: Kafka) -> None:
+def sent(server: Server, kafka: Kafka, registry: Registry) -> None:
     """Waits until the topics hold all that the server has logged so far: a last row tells it."""
     server.sql("CREATE TABLE IF NOT EXISTS shop.mark (id INT AUTO_INCREMENT PRIMARY KEY)")
     server.sql("INSERT INTO shop.mark VALUES ()")
     ((last,),) = server.sql("SELECT MAX(id) FROM shop.mark")
-    client = Client(KafkaSettings(brokers=kafka.brokers, topics=(f"{PREFIX}.shop.*",)))
+    decoders = {
+        f"{PREFIX}.shop.mark": decoder_of("debezium_json"),
+        f"{AVRO}.shop.mark": decoder_of("debezium_avro", writers=writers_of(RegistrySettings(url=registry.url))),
+    }
+    client = Client(KafkaSettings(brokers=kafka.brokers, topics=tuple(decoders)))
 
-    def is_there() -> bool:
+    def has_last(topic: str) -> bool:
         return any(
-            json.loads(message.value())["payload"]["after"] == {"id": last}
-            for topic, number in client.partitions()
-            if topic.endswith(".mark")
-            for batch in client.messages({(topic, number): client.bounds((topic, number))})
+            isinstance(event, Event) and event.after == {"id": last}
+            for batch in client.messages({(topic, 0): client.bounds((topic, 0))})
             for message in batch
-            if message.value()
+            for event in decoders[topic].events(message.key(), message.value(), topic)
         )
 
     with contextlib.closing(client):
-        wait_until(is_there, 60)
+        wait_until(lambda: all(map(has_last, decoders)), 60)
 
 
 def streams(server: Server, kafka: Kafka) -> None:
-    """Waits until the connector follows the log: a table that is made while it looks for its begin would be unknown to it."""
-    client = Client(KafkaSettings(brokers=kafka.brokers, topics=(f"{PREFIX}.shop.mar*",)))
+    """Waits until the connectors follow the log: a table that is made while one looks for its begin would be unknown to it."""
+    client = Client(KafkaSettings(brokers=kafka.brokers, topics=("*.shop.mark",)))
 
-    def is_there() -> bool:
+    def are_there() -> bool:
         server.sql("INSERT INTO shop.mark VALUES ()")
-        return bool(client.partitions())
+        return len(client.partitions()) == 2
 
     with contextlib.closing(client):
-        wait_until(is_there, 60)
+        wait_until(are_there, 60)
 
 
 @pytest.fixture(scope="module")
-def source(mysql9: Server, kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect]:
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    registry = start_registry(tmp_path_factory.mktemp("registry"))
+    yield registry
+    registry.stop()
+
+
+@pytest.fixture(scope="module")
+def source(
+    mysql9: Server, kafka: Kafka, registry: Registry, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Connect]:
     mysql9.sql("CREATE DATABASE shop")
     mysql9.sql("CREATE TABLE shop.mark (id INT AUTO_INCREMENT PRIMARY KEY)")
     # The types of one table are told, and those of the others are what Debezium makes of them.
-    settings = debezium_settings(mysql9, kafka, PREFIX, "shop") | {"column.propagate.source.type": r"shop\.kinds\..*"}
-    connect = start_connect(tmp_path_factory.mktemp("connect"), kafka, settings)
+    told = {"column.propagate.source.type": r"shop\.kinds\..*"}
+    connect = start_connect(
+        tmp_path_factory.mktemp("connect"),
+        kafka,
+        debezium_settings(mysql9, kafka, PREFIX, "shop") | told,
+        debezium_settings(mysql9, kafka, AVRO, "shop", database_server_id="98712") | told | avro_settings(registry),
+    )
     streams(mysql9, kafka)
     workload(mysql9, 11)
-    sent(mysql9, kafka)
+    sent(mysql9, kafka, registry)
     yield connect
     connect.stop()
 
@@ -130,6 +150,11 @@ def connector(directory: Path, name: str, source: str, extra: str = "") -> Path:
 def from_topics(directory: Path, kafka: Kafka, extra: str = "", source: str = "") -> Path:
     topics = f"type: kafka, brokers: '{kafka.brokers}', topics: ['{PREFIX}.shop.*']"
     return connector(directory, "topics", topics + source, extra)
+
+
+def from_avro(directory: Path, kafka: Kafka, registry: Registry) -> Path:
+    topics = f"type: kafka, brokers: '{kafka.brokers}', topics: ['{AVRO}.shop.*'], format: debezium_avro"
+    return connector(directory, "avro", f"{topics}, registry: {{url: '{registry.url}'}}")
 
 
 def from_log(directory: Path, server: Server) -> Path:
@@ -209,15 +234,49 @@ def test_both_roads_lead_to_the_same_rows(
         assert len(store.plans()) > 1
 
 
+def test_avro_has_the_rows_and_types_of_json_and_a_registry_may_restart(
+    followed: Path, mysql9: Server, kafka: Kafka, registry: Registry, spark: SparkSession, tmp_path: Path
+) -> None:
+    path, lakes = from_avro(tmp_path, kafka, registry), (followed.parent / "topics", tmp_path / "avro")
+    run(load_config(path), once=True, spark=spark)
+
+    for table in ("kinds", "t", "nokey"):
+        json_rows, avro_rows = (rows(spark, lake / f"{table}_changelog", "offset") for lake in lakes)
+        assert json_rows == avro_rows, table
+        types = [spark.read.format("delta").load(str(lake / f"{table}_changelog")).dtypes for lake in lakes]
+        assert types[0] == types[1]
+
+    mysql9.sql("ALTER TABLE shop.t ADD COLUMN restarted VARCHAR(9) NOT NULL DEFAULT 'yes', DROP COLUMN c2")
+    mysql9.sql("INSERT INTO shop.t (id, v) VALUES (600, 'behind a restart')")
+    sent(mysql9, kafka, registry)
+    registry.stop()
+    down = CliRunner().invoke(app, ["check", str(path)])
+    registry.resume()
+    checked = historian(path, "check")
+    run(load_config(path), once=True, spark=spark)
+
+    assert 1 == down.exit_code
+    assert f"the schema registry does not answer ({registry.url})" in down.output
+    assert registry.url in checked
+    ((v, restarted),) = [(row["v"], row["restarted"]) for row in rows(spark, lakes[1] / "t") if row["id"] == 600]
+    assert ("behind a restart", "yes") == (v, restarted)
+    client = Client(KafkaSettings(brokers=kafka.brokers, topics=(f"{AVRO}.shop.t",)))
+    with contextlib.closing(client):
+        _, end = client.bounds((f"{AVRO}.shop.t", 0))
+    for offset, has_c2 in ((end - 2, True), (end, False)):
+        answer = historian(path, "schemas", "at", "shop.t", f"{AVRO}.shop.t:0:{offset}")
+        assert ("c2" in answer, "restarted" in answer) == (has_c2, not has_c2), answer
+
+
 def test_a_connector_goes_on_where_it_stood_and_is_asked_what_it_knows(
-    source: Connect, followed: Path, mysql9: Server, kafka: Kafka, spark: SparkSession
+    source: Connect, followed: Path, mysql9: Server, kafka: Kafka, registry: Registry, spark: SparkSession
 ) -> None:
     source.stop()
     mysql9.sql("INSERT INTO shop.t (id, v, n) VALUES (500, 'while it was down', 1)")
     source.resume()
     mysql9.sql("ALTER TABLE shop.t ADD COLUMN last_one INT")
     mysql9.sql("UPDATE shop.t SET last_one = 3 WHERE id = 500")
-    sent(mysql9, kafka)
+    sent(mysql9, kafka, registry)
     kafka.produce(f"{PREFIX}.shop.kinds", [(None, b"no JSON \xff")])
     waiting = json.loads(historian(followed, "status", "--json"))["lag"]
 

@@ -2,5 +2,5 @@
 
 Histories and sinks do not belong here, nor what a version is: messages say what schema they have, and no more.
 
-Open to other rooms: ``client``, ``debezium``, ``decoders``, ``formats``, ``messages``, ``reader``, ``rows``.
+Open to other rooms: ``avro``, ``client``, ``debezium``, ``decoders``, ``formats``, ``messages``, ``reader``, ``registry``, ``rows``.
 """

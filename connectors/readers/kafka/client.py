@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from connectors.readers.kafka.registry.client import RegistrySettings
 from historian.errors import LogPurged, SourceError
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class KafkaSettings:
         topics: names and globs.
         client: further settings of librdkafka, by its names, secrets among them.
         format: how messages are written; ``zone``: of TIMESTAMPs that they have without one.
+        registry: that has the schemas of such a format.
         keeps_unread: messages that cannot be read are dead letters; else the first one is an error.
     """
 
@@ -55,6 +57,7 @@ class KafkaSettings:
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
     format: str = "debezium_json"
     zone: str = "UTC"
+    registry: RegistrySettings | None = None
     keeps_unread: bool = False
 
 

@@ -16,7 +16,7 @@ from connectors.readers.base import (
     TableMapped,
 )
 from connectors.readers.kafka.client import Client, KafkaSettings, Partition, purged
-from connectors.readers.kafka.decoders import decoder_of
+from connectors.readers.kafka.decoders import decoder_of, writers_of
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.rows import ChunkMaker
 from connectors.readers.kafka.scanning import TopicScan
@@ -43,6 +43,7 @@ class KafkaReader:
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         self._client = Client(settings)
+        self._writers = writers_of(settings.registry)
         self._message_bytes = 0.0
         self.on_bound: Callable[[LogPosition], None] | None = None
 
@@ -139,7 +140,7 @@ class KafkaReader:
         if until is not None:
             ends = {partition: min(end, until.offsets.offset(*partition) or 0) for partition, end in ends.items()}
         ranges = {partition: (at, max(at, ends[partition])) for partition, at in begins.items()}
-        scan = TopicScan(ranges, self._settings)
+        scan = TopicScan(ranges, self._settings, self._writers)
         with closing(self._client.messages(ranges)) as batches:
             for message in chain.from_iterable(batches):
                 scan.take(message)
@@ -173,7 +174,7 @@ class KafkaReader:
         del log, begun  # nothing is kept of a scan, and messages are named by their offsets
         if not isinstance(planned, PartitionRange):
             raise SourceError("a range of a binlog, and a reader of topics", where=str(planned))
-        decoder = decoder_of(self._settings.format, zone=self._settings.zone, tells=False)
+        decoder = decoder_of(self._settings.format, zone=self._settings.zone, tells=False, writers=self._writers)
         maker = ChunkMaker(planned, tables, sequence=sequence, as_text=as_text, stops=stops)
         partition = (planned.topic, planned.partition)
         # A plan that was made with dead letters has them whatever the configuration says by now.

@@ -15,6 +15,7 @@ from historian.plans.plans import UNREADABLE, PartitionRange
 from historian.positions.places import Place
 
 if TYPE_CHECKING:
+    from connectors.readers.kafka.avro.writers import Writers
     from connectors.readers.kafka.client import KafkaSettings, Partition
     from historian.names import TableName
 
@@ -29,19 +30,24 @@ class TopicScan:
 
     Args:
         ranges: of each partition the first offset, and the one behind the last.
+        writers: see :func:`connectors.readers.kafka.decoders.writers_of`.
 
     Attributes:
         found: schemas and statements, each with its time in the source, which never goes back within a partition.
     """
 
-    def __init__(self, ranges: Mapping[Partition, tuple[int, int]], settings: KafkaSettings) -> None:
+    def __init__(
+        self, ranges: Mapping[Partition, tuple[int, int]], settings: KafkaSettings, writers: Writers | None = None
+    ) -> None:
         self._ranges = ranges
         self._reached = {partition: start for partition, (start, _) in ranges.items()}
         self._bytes = dict.fromkeys(ranges, 0)
         self._schemas: dict[tuple[Partition, TableName], RowSchema] = {}
         self._stated_us: dict[Partition, int] = {}
         # What one partition tells bit by bit says nothing of another one, which may be further.
-        self._decoders = {partition: decoder_of(settings.format, zone=settings.zone) for partition in ranges}
+        self._decoders = {
+            partition: decoder_of(settings.format, zone=settings.zone, writers=writers) for partition in ranges
+        }
         self._advice = advice_of(settings.format)
         self._keeps_unread = settings.keeps_unread
         self._passed_over: dict[Partition, Counter[str]] = {partition: Counter() for partition in ranges}

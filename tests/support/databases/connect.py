@@ -1,4 +1,4 @@
-"""A real Kafka Connect with Debezium's connector of MySQL for tests: what a server's tables hold, in topics of a broker."""
+"""A real Kafka Connect with Debezium's connector of MySQL for tests: what a server's tables hold, in topics of a broker, as JSON or Avro."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from databases.java_parts import kill_all, started
+from databases.java_parts import jars_of, kill_all, started
 from databases.kafka import Kafka
+from databases.registry import Registry
 from databases.servers import Server, ServerError, free_port
 
-__all__ = ["Connect", "debezium_settings", "start_connect"]
+__all__ = ["Connect", "avro_settings", "debezium_settings", "start_connect"]
 
 START_S = 90
 
@@ -33,10 +34,10 @@ plugin.discovery=service_load
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connect:
-    """A running worker with one connector."""
+    """A running worker with its connectors."""
 
     url: str
-    connector: str
+    connectors: tuple[str, ...]
     directory: Path
     _running: list[subprocess.Popen[bytes]] = field(default_factory=list, repr=False)
 
@@ -46,7 +47,7 @@ class Connect:
 
     def resume(self) -> None:
         """Starts the worker again where its offsets stand."""
-        self._running.append(_run(self.directory, self.url, self.connector))
+        self._running.append(_run(self.directory, self.url, self.connectors))
 
 
 def debezium_settings(server: Server, kafka: Kafka, prefix: str, databases: str, **settings: str) -> dict[str, str]:
@@ -75,36 +76,64 @@ def debezium_settings(server: Server, kafka: Kafka, prefix: str, databases: str,
     )
 
 
-def start_connect(directory: Path, kafka: Kafka, settings: dict[str, str]) -> Connect:
-    """Starts a worker with one connector in *directory* and waits until that runs."""
+def avro_settings(registry: Registry) -> dict[str, str]:
+    """Settings of a connector that writes Avro, whose schemas *registry* holds."""
+    converter = {
+        "": "io.apicurio.registry.utils.converter.AvroConverter",
+        "apicurio.registry.url": registry.own_url,
+        "apicurio.registry.auto-register": "true",
+        "apicurio.registry.find-latest": "false",
+        # The wire format of Confluent's serializers: a zero byte, and the schema's id in four.
+        "apicurio.registry.as-confluent": "true",
+        "apicurio.registry.use-id": "contentId",
+        "apicurio.registry.headers.enabled": "false",
+    }
+    return {
+        f"{part}.converter{name and '.'}{name}": value for part in ("key", "value") for name, value in converter.items()
+    } | {"schema.name.adjustment.mode": "avro", "field.name.adjustment.mode": "avro"}
+
+
+def start_connect(directory: Path, kafka: Kafka, *connectors: dict[str, str]) -> Connect:
+    """Starts a worker with *connectors*, each by its settings, in *directory* and waits until they run."""
     directory.mkdir(parents=True, exist_ok=True)
     port = free_port()
     (directory / "worker.properties").write_text(
         _SETTINGS.format(brokers=kafka.brokers, directory=directory, port=port), encoding="utf-8"
     )
-    settings = {**settings, "schema.history.internal.file.filename": str(directory / "history")}
-    lines = "".join(f"{key}={value}\n" for key, value in settings.items())
-    (directory / "connector.properties").write_text(lines, encoding="utf-8")
+    for settings in connectors:
+        whole = {**settings, "schema.history.internal.file.filename": str(directory / f"{settings['name']}.history")}
+        lines = "".join(f"{key}={value}\n" for key, value in whole.items())
+        (directory / f"{settings['name']}.properties").write_text(lines, encoding="utf-8")
     url = f"http://127.0.0.1:{port}"
-    name = settings["name"]
-    return Connect(url=url, connector=name, directory=directory, _running=[_run(directory, url, name)])
+    names = tuple(settings["name"] for settings in connectors)
+    return Connect(url=url, connectors=names, directory=directory, _running=[_run(directory, url, names)])
 
 
-def _run(directory: Path, url: str, connector: str) -> subprocess.Popen[bytes]:
+def _run(directory: Path, url: str, connectors: tuple[str, ...]) -> subprocess.Popen[bytes]:
     log = directory / "connect.log"
-    arguments = [str(directory / "worker.properties"), str(directory / "connector.properties")]
-    process = started("connect", log, "org.apache.kafka.connect.cli.ConnectStandalone", arguments, heap="512m")
+    arguments = [str(directory / "worker.properties"), *(str(directory / f"{each}.properties") for each in connectors)]
+    process = started(
+        "connect",
+        log,
+        "org.apache.kafka.connect.cli.ConnectStandalone",
+        arguments,
+        heap="512m",
+        more=jars_of("avro_converter"),
+    )
     deadline_s = time.monotonic() + START_S
-    state = "nothing"
+    waiting, state = list(connectors), "nothing"
     while process.poll() is None and time.monotonic() < deadline_s and "FAILED" not in state:
         try:
-            with urllib.request.urlopen(f"{url}/connectors/{connector}/status", timeout=5) as answer:
+            with urllib.request.urlopen(f"{url}/connectors/{waiting[0]}/status", timeout=5) as answer:
                 state = answer.read().decode()
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             state = "no answer"
         found = json.loads(state) if state.startswith("{") else {}
         if [task["state"] for task in found.get("tasks", ())] == ["RUNNING"]:
-            return process
+            del waiting[0]
+            if not waiting:
+                return process
+            continue
         time.sleep(0.1)
     process.kill()
     process.wait()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from connectors.spark.jvm import Jar, cache_directory, fetch_jars, find_java
 
-__all__ = ["jars_of", "kill_all", "started"]
+__all__ = ["jars_of", "kill_all", "started", "started_with"]
 
 
 def jars_of(part: str) -> list[Path]:
@@ -33,10 +33,17 @@ def started(
     options: Sequence[str] = (),
 ) -> subprocess.Popen[bytes]:
     """A Java process of *main* with the jars of *part* and *more*, which the kernel kills with the thread that started it."""
+    return started_with((*jars_of(part), *more), log, main, arguments, heap=heap, options=options)
+
+
+def started_with(
+    jars: Sequence[Path], log: Path, main: str, arguments: Sequence[str], *, heap: str, options: Sequence[str] = ()
+) -> subprocess.Popen[bytes]:
+    """As :func:`started`, with *jars*."""
     setpriv = [shutil.which("setpriv") or "/usr/bin/setpriv", "--pdeathsig", "KILL"]
     # What runs for seconds is not worth compiling well.
     java = [str(find_java()), f"-Xmx{heap}", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *options]
-    classpath = ":".join(map(str, (*jars_of(part), *more)))
+    classpath = ":".join(map(str, jars))
     with log.open("ab") as output:
         return subprocess.Popen(
             [*setpriv, *java, "-cp", classpath, main, *arguments],

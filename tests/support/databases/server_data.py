@@ -106,7 +106,7 @@ def _system_sql(kind: Build) -> str:
 def main() -> None:
     """Prepares builds side by side and prints the version of each."""
     from browser import chromium_files
-    from databases import java_parts, postgres
+    from databases import java_parts, postgres, registry
     from monitoring import prometheus
 
     wanted = [build(name) for name in sys.argv[1:]] or list(BUILDS.values())
@@ -121,8 +121,10 @@ def main() -> None:
         sys.stdout.write(
             f"  prometheus   {prometheus.promtool('--version', directory=Path.cwd()).split()[2].rstrip(',')}\n"
         )
-        for part in ("kafka", "connect", "maxwell"):
+        for part in ("kafka", "connect", "avro_converter", "maxwell"):
             sys.stdout.write(f"  {part:12} {len(java_parts.jars_of(part))} jars\n")
+        registry.prepare()
+        sys.stdout.write(f"  registry     {registry.REVISION}\n")
         version = (chromium_files.prepare() / "VERSION").read_text(encoding="utf-8").strip()
         sys.stdout.write(f"  {chromium_files.BROWSER_NAME:12} {version}\n")
 

@@ -6,17 +6,16 @@ from typing import Any
 
 import orjson
 
+from connectors.readers.kafka.debezium.envelopes import changed, is_change
 from connectors.readers.kafka.debezium.schemas import columns_of
 from connectors.readers.kafka.messages.events import Event, Field, RowSchema
 from historian.errors import UnsupportedEvent
-from historian.names import TableName
 
 __all__ = ["EventReader"]
 
 _PAYLOAD = b',"payload":'
 _SCHEMA = b'{"schema":'
 _REMEMBERED = 1000
-_LAST_US = 2**62
 _NO_ROWS = (b'.common.Heartbeat"', b'.common.TransactionMetadataValue"', b'.SchemaChangeValue"')
 """How schemas of messages that are no rows are named, behind Debezium's package."""
 
@@ -48,32 +47,9 @@ class EventReader:
         if value is None:
             return None
         text, payload = self._parts(value, where)
-        source, op = payload.get("source"), payload.get("op")
-        if not isinstance(source, dict) or not isinstance(op, str):
-            if any(name in text for name in _NO_ROWS):
-                return None
-            raise _unlike(where, "no change event: `op` or `source` is missing")
-        if op == "m":
+        if not is_change(payload) and any(name in text for name in _NO_ROWS):
             return None
-        if op not in ("c", "r", "u", "d"):
-            raise UnsupportedEvent(
-                "an operation that is not read yet",
-                where=where,
-                found=op,
-                expected="c, r, u or d",
-                next_step="have the connector leave it out: skipped.operations=t is its default",
-            )
-        before, after = payload.get("before"), payload.get("after")
-        if not isinstance(before, dict | None) or not isinstance(after, dict | None):
-            raise _unlike(where, "`before` or `after` is no row")
-        return Event(
-            table=TableName(str(source.get("db") or ""), str(source.get("table") or "")),
-            schema=self._schema(key, text, where),
-            op=op,
-            before=before,
-            after=after,
-            event_time_us=_time_us(source, where),
-        )
+        return changed(payload, lambda: self._schema(key, text, where), where, _unlike)
 
     def _parts(self, value: bytes, where: str) -> tuple[bytes, dict[str, Any]]:
         """A message's inline schema as text, and its payload."""
@@ -105,14 +81,6 @@ class EventReader:
             raise _unlike(where, f"an inline schema that is none of a change event: {error!r}") from None
         self._schemas[key_text, text] = found
         return found
-
-
-def _time_us(source: dict[str, Any], where: str) -> int:
-    exact = source.get("ts_us")
-    found = exact if exact is not None else (source.get("ts_ms") or 0)
-    if not isinstance(found, int) or abs(found) > _LAST_US:
-        raise _unlike(where, "a time of the source that is none")
-    return found if exact is not None else found * 1000
 
 
 def _unlike(where: str, found: str) -> UnsupportedEvent:

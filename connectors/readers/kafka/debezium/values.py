@@ -1,8 +1,7 @@
-"""Values of fields, as Debezium's modes write them in JSON, as Arrow columns of the types that rows have everywhere."""
+"""Values of fields, as Debezium's modes write them in JSON and Avro, as Arrow columns of the types that rows have everywhere."""
 
 from __future__ import annotations
 
-import base64
 import struct
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
@@ -11,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from connectors.readers.kafka.messages.binary import binary
 from connectors.readers.kafka.messages.events import Field
 from connectors.readers.kafka.messages.geometries import geometry
 from historian.schema.snapshots import ColumnType
@@ -59,20 +59,20 @@ def _reading(field: Field) -> Callable[[Any], Any] | None:
         return None
     if meaning in _READ:
         return _READ[meaning]
-    return base64.b64decode if field.type == "bytes" else None
+    return binary if field.type == "bytes" else None
 
 
-def _decimal(scale: int) -> Callable[[str], Decimal]:
-    def read(value: str) -> Decimal:
-        number = int.from_bytes(base64.b64decode(value), "big", signed=True)
+def _decimal(scale: int) -> Callable[[Any], Decimal]:
+    def read(value: Any) -> Decimal:
+        number = int.from_bytes(binary(value), "big", signed=True)
         return Decimal(number).scaleb(-scale, _WIDE)
 
     return read
 
 
-def _bits(length: int) -> Callable[[str], bytes]:
+def _bits(length: int) -> Callable[[Any], bytes]:
     size = (length + 7) // 8
-    return lambda value: base64.b64decode(value)[::-1].rjust(size, b"\0")[-size:]
+    return lambda value: binary(value)[::-1].rjust(size, b"\0")[-size:]
 
 
 def _zoned_us(value: str) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import struct
 from typing import Any
+
+from connectors.readers.kafka.messages.binary import binary
 
 __all__ = ["geometry"]
 
@@ -17,4 +18,4 @@ def geometry(value: Any) -> bytes:
     """
     if not isinstance(value, dict):
         raise TypeError(f"no geometry: {value!r}")
-    return struct.pack("<i", value.get("srid") or 0) + base64.b64decode(value["wkb"])
+    return struct.pack("<i", value.get("srid") or 0) + binary(value["wkb"])
