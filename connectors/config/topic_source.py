@@ -84,13 +84,19 @@ def _address(text: str) -> str:
     return text
 
 
+def _user(text: str) -> str:
+    if ":" in text:
+        raise ValueError("basic authentication has no users with a colon")
+    return text
+
+
 class RegistryDocument(Model):
     """A schema registry with the interface of Confluent's."""
 
     url: Annotated[str, AfterValidator(_address)] = Field(
         description="Its address. Apicurio has this interface under `/apis/ccompat/v7`."
     )
-    user: str = Field(default="", description="For basic authentication.")
+    user: Annotated[str, AfterValidator(_user)] = Field(default="", description="For basic authentication.")
     password: SecretStr = Field(default=SecretStr(""), description="Best a reference: `${env:NAME}`.")
     ca: ExistingPath = Field(
         default=None, description="PEM file of the authorities to verify its certificate with; by default the system's."

@@ -48,9 +48,18 @@ def test_there_are_documents_with_configurations_and_commands() -> None:
 @pytest.mark.parametrize("text", CONFIGURATIONS)
 def test_a_configuration_in_a_document_loads(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A block that shows a part stands for a whole configuration with that part."""
-    for name in ("SHOP_DB_PASSWORD", "STORE_PASSWORD", "SALT", "HISTORIAN_TOKEN", "LINEAGE_KEY", "KAFKA_PASSWORD"):
+    for name in (
+        "SHOP_DB_PASSWORD",
+        "STORE_PASSWORD",
+        "SALT",
+        "HISTORIAN_TOKEN",
+        "LINEAGE_KEY",
+        "KAFKA_PASSWORD",
+        "REGISTRY_PASSWORD",
+    ):
         monkeypatch.setenv(name, "s3cret")
-    (tmp_path / "start.sql").write_text("")
+    for name in ("start.sql", "registry-ca.pem"):
+        (tmp_path / name).write_text("")
     whole = yaml.safe_load(BASE)
     for key, part in yaml.safe_load(text).items():
         is_part = (

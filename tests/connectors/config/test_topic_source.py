@@ -8,6 +8,7 @@ import pytest
 
 from connectors.config import KafkaSource, load_config
 from connectors.readers.kafka.decoders import FORMATS
+from connectors.readers.kafka.registry.client import RegistrySettings
 from historian.errors import ConfigError
 from historian.names import TableName
 
@@ -69,6 +70,12 @@ def test_a_start_has_one_text(tmp_path: Path, text: str, start: str) -> None:
         ("topics: [x], schema: no-such-file.sql", "source.schema"),
         ("topics: [x], client: {group.id: mine}", "no group is joined"),
         ("topics: [x], client: {bootstrap.servers: b}", "source.brokers says it"),
+        ("topics: [x], format: debezium_avro", "format debezium_avro needs registry"),
+        ("topics: [x], registry: {url: 'http://r'}", "format debezium_json needs no registry"),
+        ("topics: [x], format: debezium_avro, registry: {url: 'r:8081'}", "source.registry.url"),
+        ("topics: [x], format: debezium_avro, registry: {url: 'http://me:pw@r'}", "keys of their own"),
+        ("topics: [x], format: debezium_avro, registry: {url: 'http://r', ca: no-such.pem}", "source.registry.ca"),
+        ("topics: [x], format: debezium_avro, registry: {url: 'http://r', user: 'a:b'}", "source.registry.user"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, rest: str, problem: str) -> None:
@@ -82,9 +89,22 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, rest: str, problem
 def test_every_format_that_is_read_can_be_configured(tmp_path: Path, name: str) -> None:
     (tmp_path / "tables.sql").write_text("CREATE TABLE s.t (id INT)", encoding="utf-8")
 
+    registry = ", registry: {url: 'http://r'}" if name == "debezium_avro" else ""
+
     found = loaded(
         tmp_path,
-        f"{{type: kafka, brokers: a, topics: [x], format: {name}, time_zone: Asia/Tokyo, schema: {tmp_path}/tables.sql}}",
+        f"{{type: kafka, brokers: a, topics: [x], format: {name}, time_zone: Asia/Tokyo, schema: {tmp_path}/tables.sql{registry}}}",
     )
 
     assert (name, "Asia/Tokyo", tmp_path / "tables.sql") == (found.format, found.time_zone, found.schema)
+
+
+def test_a_registry_has_its_own_secrets(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").touch()
+    registry = "{url: 'https://r:8081/apis/ccompat/v7', user: me, password: '${env:PASSWORD}', ca: ca.pem}"
+
+    found = loaded(tmp_path, f"{{type: kafka, brokers: a, topics: [x], format: debezium_avro, registry: {registry}}}")
+
+    ca = str(tmp_path / "ca.pem")
+    assert RegistrySettings(url="https://r:8081/apis/ccompat/v7", user="me", password="s3cret", ca=ca) == found.registry
+    assert "s3cret" not in repr(found)

@@ -58,7 +58,8 @@ class Writer:
         try:
             found = schemaless_reader(body, self.parsed, None)
         except _UNREADABLE as error:
-            raise self._unlike(where, f"{type(error).__name__} {error}".strip()) from None
+            ends = isinstance(error, (EOFError, IndexError))
+            raise self._unlike(where, "an end amid it" if ends else f"{type(error).__name__} {error}".strip()) from None
         if body.tell() != len(message):
             raise self._unlike(where, f"{len(message) - body.tell()} bytes behind its end")
         if not isinstance(found, dict):

@@ -1,7 +1,8 @@
 """Recorded messages of each format, and the rows that they are: one file of ``goldens/`` for each case.
 
 A case is a JSON file: ``format``, ``follows`` (which documentation says so), ``messages``, and what comes of them. A message is its value,
-or an object of ``key``, ``value`` and ``partition``; a value that is a text is taken as it is. What may come of them:
+or an object of ``key``, ``value`` and ``partition``; a value that is a text is taken as it is, ``{"hex": ...}`` is bytes, and ``{"schema": 1, "record": {...}}`` Avro
+of a schema in ``registry``. What may come of them:
 
 - ``rows``: by table, each an operation and the row. Bytes are ``0x...``, moments ISO 8601, decimals text, TIME microseconds.
 - ``segments``: by table, of each row: what is behind a TRUNCATE is in another one.
@@ -26,13 +27,13 @@ import pytest
 
 from connectors.readers.kafka.client import KafkaSettings, Partition
 from connectors.readers.kafka.decoders import FORMATS
-from connectors.readers.kafka.formats.values import json_text
 from connectors.readers.kafka.reader import KafkaReader
 from connectors.tracking.schema_file import catalog_of
 from connectors.tracking.tracker import Tracker
 from historian.changelog.operations import Op, physical_name
 from historian.errors import HistorianError
 from historian.store import Store
+from logs.topic_messages import body, recorded_writers
 
 GOLDENS = sorted((Path(__file__).parent / "goldens").glob("*.json"))
 
@@ -64,7 +65,8 @@ class Message:
 class Topic:
     """A topic in memory, which answers as :class:`connectors.readers.kafka.client.Client` does."""
 
-    def __init__(self, messages: list[Any]) -> None:
+    def __init__(self, messages: list[Any], registry: Mapping[str, Any]) -> None:
+        self.registry = registry
         self.held: dict[Partition, list[Message]] = {}
         self.waiting = [self._made(each) for each in messages]
         for message in self.waiting:
@@ -72,10 +74,7 @@ class Topic:
 
     def _made(self, given: Any) -> Message:
         whole = given if isinstance(given, dict) and given.keys() <= {"key", "value", "partition"} else {"value": given}
-        key, value = (
-            None if (part := whole.get(name)) is None else (part if isinstance(part, str) else json_text(part)).encode()
-            for name in ("key", "value")
-        )
+        key, value = (body(whole.get(name), self.registry) for name in ("key", "value"))
         return Message(("t", int(whole.get("partition", 0)), 0), key, value)
 
     def bring(self, count: int) -> None:
@@ -116,6 +115,7 @@ def tracked(case: Mapping[str, Any], topic: Topic, url: str) -> Generator[Tracke
         KafkaSettings(brokers="", topics=("t",), format=case["format"], zone=case.get("time_zone", "UTC"))
     )
     reader._client = topic  # type: ignore[assignment]
+    reader._writers = recorded_writers(case)
     schema = catalog_of(case["schema"], flavor="mysql", where="the case") if "schema" in case else None
     with contextlib.closing(Store.open(url)) as store:
         yield Tracker(
@@ -130,7 +130,7 @@ def tracked(case: Mapping[str, Any], topic: Topic, url: str) -> Generator[Tracke
 
 def came_of(case: Mapping[str, Any], directory: Path) -> dict[str, Any]:
     """What comes of the messages of *case*, under the names that goldens have for it."""
-    topic, rows, number = Topic(case["messages"]), dict[str, list[list[Any]]](), 0
+    topic, rows, number = Topic(case["messages"], case.get("registry", {})), dict[str, list[list[Any]]](), 0
     segments: dict[str, list[int]] = {}
     url = f"sqlite:///{directory}/store.db"
     plans = [*case.get("plans", ()), len(case["messages"])]

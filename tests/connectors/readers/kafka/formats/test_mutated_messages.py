@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.decoders import FORMATS, decoder_of
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.rows import ChunkMaker
 from historian.errors import HistorianError
 from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
 from historian.schema.snapshots import Column, ColumnType, Snapshot
+from logs.topic_messages import body, recorded_writers
 
 GOLDENS = Path(__file__).parent / "goldens"
 TEXTS = [name for name in FORMATS if name not in ("debezium_json", "debezium_avro")]
@@ -59,9 +61,9 @@ def mutated(message: Any, numbers: random.Random) -> Any:
     return changed
 
 
-def taken(name: str, key: bytes | None, value: bytes | None) -> None:
+def taken(name: str, key: bytes | None, value: bytes | None, writers: Writers | None = None) -> None:
     """Reads a message twice, for its schema and for its rows under the types that it tells."""
-    for event in decoder_of(name).events(key, value, "t:0:0"):
+    for event in decoder_of(name, writers=writers).events(key, value, "t:0:0"):
         if not isinstance(event, Event):
             continue
         columns = tuple(
@@ -80,7 +82,7 @@ def taken(name: str, key: bytes | None, value: bytes | None) -> None:
         maker = ChunkMaker(
             part, [PlannedTable(table_id=1, versions=(version,))], sequence=0, as_text=False, stops=False
         )
-        for read in decoder_of(name, tells=False).events(key, value, "t:0:0"):
+        for read in decoder_of(name, tells=False, writers=writers).events(key, value, "t:0:0"):
             if isinstance(read, Event):
                 list(maker.take(0, read))
         list(maker.rest())
@@ -123,3 +125,36 @@ def test_mutated_messages_are_rows_or_refused(name: str) -> None:
 @pytest.mark.parametrize("name", TEXTS)
 def test_many_mutated_messages_are_rows_or_refused(name: str) -> None:
     tried(name, 100_000, 6)
+
+
+def tried_bytes(name: str, count: int, seed: int) -> tuple[int, int]:
+    """As :func:`tried`, of a binary format: with bytes changed, taken away and added."""
+    numbers, read = random.Random(seed), 0
+    goldens = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(GOLDENS.glob(f"{name}*.json"))]
+    writers = [recorded_writers(golden) for golden in goldens]
+    for _ in range(count):
+        at = numbers.randrange(len(goldens))
+        message = numbers.choice(goldens[at]["messages"])
+        whole = message if isinstance(message, dict) and "value" in message else {"value": message}
+        key, value = (bytearray(body(whole.get(part), goldens[at]["registry"]) or b"") for part in ("key", "value"))
+        for changed in numbers.choices((key, value), (1, 5), k=numbers.randrange(3)):
+            start = numbers.randrange(len(changed) + 1)
+            changed[start : start + numbers.randrange(3)] = numbers.randbytes(numbers.randrange(3))
+        try:
+            taken(name, bytes(key) or None, bytes(value), writers[at])
+            read += 1
+        except HistorianError:
+            pass
+    return read, count - read
+
+
+def test_mutated_bytes_are_rows_or_refused() -> None:
+    read, refused = tried_bytes("debezium_avro", 400, 5)
+
+    assert read > 20
+    assert refused > 20
+
+
+@pytest.mark.soak
+def test_many_mutated_bytes_are_rows_or_refused() -> None:
+    tried_bytes("debezium_avro", 100_000, 6)
