@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from connectors.readers.kafka.avro.writers import Writer, Writers
-from connectors.readers.kafka.debezium.envelopes import changed, is_change
+from connectors.readers.kafka.debezium.changes import changed, is_change
 from connectors.readers.kafka.debezium.schemas import columns_of
 from connectors.readers.kafka.messages.events import Event, RowSchema
 from historian.errors import UnsupportedEvent

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from connectors.readers.kafka.debezium.envelopes import changed, is_change
+from connectors.readers.kafka.debezium.changes import changed, is_change
 from connectors.readers.kafka.debezium.schemas import columns_of
 from connectors.readers.kafka.messages.events import Event, Field, RowSchema
 from historian.errors import UnsupportedEvent

@@ -9,9 +9,10 @@ from connectors.readers.kafka.messages.events import Event, RowSchema
 from historian.errors import UnsupportedEvent
 from historian.names import TableName
 
-__all__ = ["changed", "is_change"]
+__all__ = ["LAST_US", "changed", "is_change"]
 
-_LAST_US = 2**62
+LAST_US = 2**62
+"""No time of a source is further from 1970, in either direction."""
 
 
 def is_change(payload: Mapping[str, Any]) -> bool:
@@ -53,7 +54,7 @@ def changed(
         raise unlike(where, "`before` or `after` is no row")
     exact = source.get("ts_us")
     time = exact if exact is not None else (source.get("ts_ms") or 0)
-    if not isinstance(time, int) or abs(time) > _LAST_US:
+    if not isinstance(time, int) or abs(time) > LAST_US:
         raise unlike(where, "a time of the source that is none")
     return Event(
         table=TableName(str(source.get("db") or ""), str(source.get("table") or "")),
