@@ -7,6 +7,7 @@ from parts import run_parts
 PARTS = {
     "limit": ["lake_limit.py"],
     "copy": ["lake_copy.py"],
+    "pipeline": ["lake_pipeline.py"],
     "mirror": ["lake_mirror.py"],
     "tables": ["lake_tables.py"],
     "latency": ["lake_latency.py"],

@@ -110,26 +110,24 @@ class Bench:
         first = self._first - self.rows
         return found.filter(pc.greater_equal(found.column("offset"), first)).sort_by("offset").combine_chunks()
 
-    def limit(self, rows: pa.Table) -> tuple[float, float]:
-        """The same for Arrow's writer."""
-        target = self.directory / "parquet"
-        target.mkdir()
-        step = -(-rows.num_rows // self.threads)
-        parts = [rows.slice(first, step) for first in range(0, rows.num_rows, step)]
 
-        def write(number: int) -> None:
-            pq.write_table(
-                parts[number], target / f"{number}.parquet", compression="zstd", store_decimal_as_integer=True
-            )
+def parquet_seconds(rows: pa.Table, target: Path, threads: int) -> tuple[float, float]:
+    """The same for Arrow's writer of *rows*, in as many files as threads, in a directory that is gone then."""
+    target.mkdir()
+    step = -(-rows.num_rows // threads)
+    parts = [rows.slice(first, step) for first in range(0, rows.num_rows, step)]
 
-        with ThreadPoolExecutor(self.threads) as pool:
-            taken = _timed(lambda: list(pool.map(write, range(len(parts)))))
-        self.limit_bytes = sum(path.stat().st_size for path in target.iterdir())
-        back = pa.concat_tables(pq.read_table(target / f"{number}.parquet") for number in range(len(parts)))
-        if not back.equals(rows):
-            raise SystemExit("Arrow's files hold other rows")
-        shutil.rmtree(target)
-        return taken
+    def write(number: int) -> None:
+        path = target / f"{number}.parquet"
+        pq.write_table(parts[number], path, compression="zstd", store_decimal_as_integer=True)
+
+    with ThreadPoolExecutor(threads) as pool:
+        taken = _timed(lambda: list(pool.map(write, range(len(parts)))))
+    back = pa.concat_tables(pq.read_table(target / f"{number}.parquet") for number in range(len(parts)))
+    if not back.equals(rows):
+        raise SystemExit("Arrow's files hold other rows")
+    shutil.rmtree(target)
+    return taken
 
 
 def _timed(work: Any) -> tuple[float, float]:
@@ -186,7 +184,7 @@ def main() -> None:
                 rows = bench.changelog()
                 if rows.num_rows != chosen.rows:
                     raise SystemExit(f"{rows.num_rows} rows are there, expected {chosen.rows}")
-                pairs.append((ours, bench.limit(rows)))
+                pairs.append((ours, parquet_seconds(rows, bench.directory / "parquet", chosen.threads)))
                 print(
                     "changelog {:.2f} s ({:.2f} of CPU), Parquet {:.2f} s ({:.2f} of CPU)".format(
                         *pairs[-1][0], *pairs[-1][1]

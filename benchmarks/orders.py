@@ -39,10 +39,10 @@ def create_orders(cursor: Any) -> None:
     cursor.execute(_ORDERS)
 
 
-def fill_orders(cursor: Any, rows: int, *, step: int = _STEP) -> None:
-    """Inserts the rows 0 to *rows*, *step* a transaction."""
-    for first in range(0, rows, step):
-        cursor.execute(_FILL.format(first=first, last=min(rows, first + step)))
+def fill_orders(cursor: Any, rows: int, *, step: int = _STEP, first: int = 0) -> None:
+    """Inserts the rows *first* to *rows*, *step* a transaction."""
+    for number in range(first, rows, step):
+        cursor.execute(_FILL.format(first=number, last=min(rows, number + step)))
 
 
 def updated_orders(server: Server, cursor: Any, rows: int) -> Work:
