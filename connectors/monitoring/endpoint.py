@@ -14,7 +14,7 @@ import threading
 import time
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -28,13 +28,14 @@ from prometheus_client.exposition import choose_encoder
 from connectors.config import PipelineConfig
 from connectors.config.settings import HttpConfig
 from connectors.monitoring.health import Health
+from connectors.monitoring.looking import HeldStore, Looks
+from connectors.monitoring.memory import MemoryMetrics
 from connectors.monitoring.metrics import Metrics
 from connectors.monitoring.observer import Observer, Observers
-from connectors.monitoring.state import connector_state
+from connectors.monitoring.retention import KeptLog
 from connectors.monitoring.store_metrics import StoreMetrics
 from connectors.page.html import security_policy
 from connectors.page.page import Page
-from connectors.tracking.recorded import recorded_store
 from historian.errors import ConfigError, HistorianError
 
 if TYPE_CHECKING:
@@ -79,11 +80,13 @@ class Watched:
         """With notes that are empty yet."""
         kinds = tuple(sink.type for sink in config.sinks)
         metrics = Metrics(config.name, config.source.place, kinds, tables=limits.max_tables)
-        metrics.registry.register(StoreMetrics(config, tables=limits.max_tables))
+        store, kept_s = HeldStore(config), KeptLog.of(config)
+        metrics.registry.register(StoreMetrics(config, tables=limits.max_tables, kept_s=kept_s, store=store))
+        metrics.registry.register(MemoryMetrics())
         health = Health.of(limits, metrics)
         page = Page(config, live=True)
-        state = _Remembered(lambda: _state(config))
-        shown = _Remembered(lambda: _page(config, page, state()))
+        state = _Remembered(Looks(config, store, kept_s).state)
+        shown = _Remembered(lambda: _page(store, page, state()))
         pages = Pages(metrics.registry, health, state, shown, limits)
         return cls(pages, Observers(metrics, health))
 
@@ -117,15 +120,8 @@ def listening(limits: HttpConfig, answers: Answers, config: PipelineConfig) -> I
         thread.join()
 
 
-def _state(config: PipelineConfig) -> dict[str, Any]:
-    store = recorded_store(config)
-    with nullcontext() if store is None else closing(store):
-        return connector_state(config, store)
-
-
-def _page(config: PipelineConfig, page: Page, state: dict[str, Any]) -> str:
-    store = recorded_store(config)
-    with nullcontext() if store is None else closing(store):
+def _page(held: HeldStore, page: Page, state: dict[str, Any]) -> str:
+    with held.looked_at() as store:
         return page.html(store, state)
 
 

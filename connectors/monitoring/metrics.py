@@ -112,6 +112,9 @@ class Metrics(Observer):
         self._schema_changes = counter("schema_changes", "Schema versions of captured tables.", "table")
         self._decoded = histogram("decode_seconds", "Time until a plan's log was decoded.")
         self._written = histogram("write_seconds", "Time that a sink took for a plan, its commits among it.", "sink")
+        self._committed = histogram(
+            "commit_seconds", "Time of one commit to a target, or to what a sink records.", "sink"
+        )
         self._failures = counter("failed_attempts", "Attempts that failed and were made again.")
         self._is_retrying = gauge("retrying", "1 from a failed attempt to the next plan or look at the log.")
         self._stopped = gauge("sink_stopped_tables", "Tables that sinks have stopped.")
@@ -197,6 +200,9 @@ class Metrics(Observer):
             self._decoded.observe(written.decode_s)
             for sink, seconds in zip(self._sinks, written.write_s, strict=False):
                 self._written.labels(sink).observe(seconds)
+            for sink, commits in zip(self._sinks, written.commit_s, strict=False):
+                for seconds in commits:
+                    self._committed.labels(sink).observe(seconds)
         self._plans.inc()  # last: who sees it looks at the rest
 
     def _label(self, table: str) -> str:

@@ -26,6 +26,7 @@ class WrittenPlan:
         due_us: ids of tables whose mirrors apply rows later than their changelogs, and when at the latest, UTC microseconds.
         nulled: how many values became NULL since they cannot be represented, by table id and column id; ``dead_letters``: are kept aside.
         decode_s: until its log was decoded; ``write_s``: that each sink took, in their order.
+        commit_s: how long each commit took of each sink, in the same order.
     """
 
     plan: Plan
@@ -37,6 +38,7 @@ class WrittenPlan:
     dead_letters: int = 0
     decode_s: float = 0.0
     write_s: tuple[float, ...] = ()
+    commit_s: tuple[tuple[float, ...], ...] = ()
 
 
 class Observer:

@@ -53,6 +53,7 @@ class KeptLog:
         self._lock = threading.Lock()
         self._asked_s: float | None = None
         self._kept_s: float | None = None
+        self._is_known = False
 
     @classmethod
     def of(cls, config: PipelineConfig) -> KeptLog:
@@ -70,9 +71,20 @@ class KeptLog:
             threading.Thread(target=self._learn, name="historian retention", daemon=True).start()
         return self._kept_s
 
+    def known(self) -> float | None:
+        """The same, of who can wait: where there is no answer yet, the source is asked now.
+
+        Raises:
+            SourceError: the source cannot be asked.
+        """
+        if not self._is_known:
+            self._asked_s = self._clock_s()
+            self._kept_s, self._is_known = self._ask(), True
+        return self()
+
     def _learn(self) -> None:
         try:
-            self._kept_s = self._ask()
+            self._kept_s, self._is_known = self._ask(), True
         except HistorianError:  # the run itself tells of a source that is away
             return
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectors.config import ServerSource, limits_in_force, named_limits
@@ -31,8 +32,19 @@ __all__ = ["connector_state", "or_reason", "target_rows"]
 T = TypeVar("T")
 
 
-def connector_state(config: PipelineConfig, store: Store | None) -> dict[str, Any]:
-    """What the store says, and how far the log goes on behind it. Without a store it is where the log ends."""
+def connector_state(
+    config: PipelineConfig,
+    store: Store | None,
+    *,
+    history: History | None = None,
+    kept_s: Callable[[], float | None] | None = None,
+) -> dict[str, Any]:
+    """What the store says, and how far the log goes on behind it. Without a store it is where the log ends.
+
+    Args:
+        history: of the store, as it is now; by default it is read.
+        kept_s: for how long the source keeps its log; by default it is asked.
+    """
     from connectors.tracking.recorded import stopped_tables
 
     found: dict[str, Any] = {
@@ -59,7 +71,7 @@ def connector_state(config: PipelineConfig, store: Store | None) -> dict[str, An
     }
     plan = None if store is None else store.plan_head()
     if store is not None:
-        resolved, history = store.resolved(), store.history()
+        resolved, history = store.resolved(), store.history() if history is None else history
         found |= {
             "connector": store.connector(config.name),
             "tracked": None if resolved is None else _position(resolved),
@@ -88,7 +100,8 @@ def connector_state(config: PipelineConfig, store: Store | None) -> dict[str, An
         found["targets"] = target_rows(config, noted, found["lag"])
     if "unknown" not in found["lag"]:
         all_s = None if store is None else copies_left_s(store)
-        found |= _retention(config, found, 0 if plan is None else plan.system_time_us, all_s)
+        kept = or_reason(partial(log_kept_s, config) if kept_s is None else kept_s)
+        found |= _retention(kept, found, 0 if plan is None else plan.system_time_us, all_s)
     return found
 
 
@@ -158,9 +171,10 @@ def _partition(lag: PartitionLag) -> dict[str, Any]:
     }
 
 
-def _retention(config: PipelineConfig, found: dict[str, Any], made_us: int, all_s: int | None) -> dict[str, Any]:
+def _retention(
+    kept_s: float | dict[str, str] | None, found: dict[str, Any], made_us: int, all_s: int | None
+) -> dict[str, Any]:
     """For how long the source keeps its log, and how long that is for the log behind the last plan, made at *made_us*; *all_s*: copies take."""
-    kept_s = or_reason(lambda: log_kept_s(config))
     if kept_s is None or isinstance(kept_s, dict):
         return {"log_kept_s": kept_s}
     is_behind = made_us and any(found["lag"].get(key) != 0 for key in LAG_UNITS if key in found["lag"])

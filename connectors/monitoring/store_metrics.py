@@ -5,17 +5,18 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
-from contextlib import closing
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from connectors.config import PipelineConfig
 from connectors.monitoring.copies import copies_left_s, copies_reading
+from connectors.monitoring.looking import HeldStore
 from connectors.monitoring.metrics import OTHER_TABLES
 from connectors.monitoring.retention import KeptLog
-from connectors.tracking.recorded import recorded_store, stopped_tables
+from connectors.tracking.recorded import stopped_tables
 from historian.errors import HistorianError
+from historian.history.history import History
 from historian.store import Store
 
 __all__ = ["StoreMetrics"]
@@ -29,6 +30,7 @@ class StoreMetrics(Collector):
     Args:
         tables: how many tables at most have series of their own.
         kept_s: for how long the source keeps its log; by default as it says itself.
+        store: of *config*, where others look at it too.
     """
 
     def __init__(
@@ -37,10 +39,12 @@ class StoreMetrics(Collector):
         *,
         tables: int,
         kept_s: Callable[[], float | None] | None = None,
+        store: HeldStore | None = None,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._config = config
         self._kept_s = KeptLog.of(config) if kept_s is None else kept_s
+        self._store = HeldStore(config) if store is None else store
         self._tables = tables
         self._clock_s = clock_s
         self._lock = threading.Lock()
@@ -63,9 +67,8 @@ class StoreMetrics(Collector):
         reachable = GaugeMetricFamily("historian_store_up", "1 where the history's store could be read.")
         found: list[Metric] = []
         try:
-            store = recorded_store(self._config)
-            if store is not None:
-                with closing(store):
+            with self._store.looked_at() as store:
+                if store is not None:
                     found = [self._stopped(store), *self._copies(store), _versions(store)]
             reachable.add_metric([], 1)
         except HistorianError:
@@ -91,8 +94,8 @@ class StoreMetrics(Collector):
         return family
 
     def _copies(self, store: Store) -> Iterable[Metric]:
-        history, copies = store.history(), store.copies()
-        going = {i: copy for i, copy in copies.items() if not copy.is_done}
+        going = {i: copy for i, copy in store.copies().items() if not copy.is_done}
+        history = store.history() if going else History()
         count = GaugeMetricFamily("historian_copies", "Tables that are not copied whole, or are being repaired.")
         count.add_metric([], len(going))
         rows = GaugeMetricFamily("historian_copy_rows", "Rows that a copy under way has so far.", labels=["table"])

@@ -8,17 +8,17 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from connectors.monitoring.copies import copies_left_s, copies_state, copies_wait
+from connectors.monitoring.looking import GrownHistory
 from connectors.monitoring.picture import SchemaChange
 from connectors.monitoring.targets import noted_targets
 from connectors.tracking.recorded import recorded_store, stopped_tables
-from historian.errors import HistorianError
 from historian.history.explain import explained
-from historian.history.history import History
 from historian.names import TableName
 from historian.positions import LogPosition
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
+    from historian.history.history import History
     from historian.store import Store
     from sinks.contract.base import TargetStatus
 
@@ -56,8 +56,8 @@ class StoredTables:
     def __init__(self, config: PipelineConfig) -> None:
         self._config = config
         self._store: Store | None = None
-        self._generation = ""
-        self._history = History()
+        self._grown = GrownHistory()
+        self._is_configured = False
         self._position: str | None = None
         self._tables: dict[int, str] = {}
         self._changes: tuple[SchemaChange, ...] = ()
@@ -73,6 +73,10 @@ class StoredTables:
         store = self._store
         if store is None:
             return Stored()
+        with store.together():
+            return self._read(store)
+
+    def _read(self, store: Store) -> Stored:
         self._grow(store)
         if self._position is None:
             plan = store.plan_head()
@@ -80,7 +84,7 @@ class StoredTables:
         return Stored(
             position=self._position,
             tables=self._tables,
-            copies=tuple(copies_state(store, self._history, with_whole=False)),
+            copies=tuple(copies_state(store, self.history, with_whole=False)),
             left_s=copies_left_s(store),
             stopped={str(each.table): each.reason for each in stopped_tables(store) if self._captures(each.table)},
             changes=self._changes,
@@ -89,7 +93,7 @@ class StoredTables:
 
     def configured(self, config: PipelineConfig) -> None:
         """From the next look on tables are those that *config*, of the same connector and store, takes in."""
-        self._config, self._generation = config, ""
+        self._config, self._is_configured = config, False
 
     def close(self) -> None:
         """Closes the store."""
@@ -100,35 +104,23 @@ class StoredTables:
         return self._config.source.tables(name)
 
     def _grow(self, store: Store) -> None:
-        """Takes up new versions. A store that was made anew or rebuilt has another history, and one whose begin was forgotten too."""
-        last, generation = store.last_number(), store.generation()
-        if generation == self._generation and last == self._history.last_number:
+        """Takes up new versions, and what tables there are by now."""
+        if not self._grown.look(store) and self._is_configured:
             return
-        if generation != self._generation or not self._history.last_number or not self._follows(store):
-            self._history = store.history()
-        self._generation = generation
-        tables = self._history.catalog.tables
+        self._is_configured = True
+        tables = self.history.catalog.tables
         self._tables = {table.table_id: str(name) for name, table in tables.items() if self._captures(name)}
-        newest_first = self._changes_behind(self._history.first_number - 1)
+        newest_first = self._changes_behind(self.history.first_number - 1)
         self._changes = tuple(islice(newest_first, _CHANGES))
-
-    def _follows(self, store: Store) -> bool:
-        """Whether what was recorded since follows what is known, which it then is too."""
-        try:
-            for entry in store.entries(self._history.last_number):
-                self._history.record(entry)
-        except HistorianError:
-            return False
-        return True
 
     def changes_behind(self, number: int) -> list[SchemaChange]:
         """Statements on captured tables behind that entry of the history, the oldest first, as of the last look."""
-        return list(self._changes_behind(max(number, self._history.first_number - 1)))[::-1]
+        return list(self._changes_behind(max(number, self.history.first_number - 1)))[::-1]
 
     @property
     def history(self) -> History:
         """The history, as of the last look."""
-        return self._history
+        return self._grown.history
 
     def noted_targets(self) -> list[TargetStatus]:
         """Where targets stand, as the run noted it; none where it has not.
@@ -141,14 +133,14 @@ class StoredTables:
     @property
     def last_number(self) -> int:
         """Number of the last entry of the history, as of the last look."""
-        return self._history.last_number
+        return self.history.last_number
 
     def _changes_behind(self, number: int) -> Iterator[SchemaChange]:
-        for at in range(self._history.last_number, number, -1):
-            entry = self._history.entry(at)
+        for at in range(self.history.last_number, number, -1):
+            entry = self.history.entry(at)
             if entry is None or entry.place is None:  # what was captured is no statement
                 continue
-            made = [explained(self._history, version) for version in self._history.versions_by(at)]
+            made = [explained(self.history, version) for version in self.history.versions_by(at)]
             mine = [
                 each
                 for each in made

@@ -252,6 +252,7 @@ class Pipeline:
                     written_plan(plan, chunks.heads),
                     decode_s=times_s[0] - begun_s,
                     write_s=tuple(after - before for before, after in pairwise(times_s)),
+                    commit_s=tuple(tuple(sink.commit_s()) for sink in self._sinks),
                 )
             if written.nulled:
                 self._store.count_nulled(plan.number, written.nulled)

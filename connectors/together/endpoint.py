@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Together", "served_together"]
 
-_OF_THE_PROCESS = ("process_", "python_")
+_OF_THE_PROCESS = ("process_", "python_", "jvm_")
 _REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.MISDIRECTED_REQUEST)
 
 

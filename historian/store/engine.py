@@ -7,8 +7,8 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -66,10 +66,33 @@ class Transactions:
             event.listen(self._engine, "begin", _begin_sqlite)
         # In-memory SQLite is one connection for all threads.
         self._turn = threading.RLock()
+        self._local = threading.local()
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """What *work* returns, run on one consistent state. Raises :class:`StoreError` where the database fails."""
         return self._run(work, writes=False)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """All that this thread reads inside of the ``with`` is of one state of an SQLite file, through one connection; elsewhere as without it.
+
+        Servers keep connections open by themselves, and have no writer wait for who only looks.
+        """
+        if self._engine.dialect.name != "sqlite" or isinstance(self._engine.pool, StaticPool) or self._shared():
+            yield
+            return
+        with self._connected() as connection:
+            try:
+                begun = self._begin(connection, writes=False)
+            except SQLAlchemyError as error:
+                raise self._failed(error) from error
+            self._local.connection = connection
+            try:
+                yield
+            finally:
+                self._local.connection = None
+                with suppress(SQLAlchemyError):  # nothing was written
+                    begun.rollback()
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """What *work* returns, all of its changes made or none.
@@ -96,7 +119,17 @@ class Transactions:
         """Closes all connections; the next transaction opens one again."""
         self._engine.dispose()
 
+    def _shared(self) -> Connection | None:
+        """That of :meth:`together`, in this thread."""
+        return getattr(self._local, "connection", None)
+
     def _run(self, work: Callable[[Connection], T], *, writes: bool) -> T:
+        shared = None if writes else self._shared()
+        if shared is not None:
+            try:
+                return work(shared)
+            except SQLAlchemyError as error:
+                raise self._failed(error) from error
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 with self._turn, self._connected() as connection, self._begin(connection, writes=writes):

@@ -35,9 +35,14 @@ from historian.store.tables import (
 )
 from historian.store.timelines import TimelineWriter, held_snapshots, put_snapshots
 
-__all__ = ["prepare"]
+__all__ = ["is_prepared", "prepare"]
 
 _LOCK_S = 60
+
+
+def is_prepared(connection: Connection) -> bool:
+    """Whether the store is of this release's layout: then it need not be locked for :func:`prepare`."""
+    return inspect(connection).has_table(facts.name) and fact(connection, "schema_format") == str(SCHEMA_FORMAT)
 
 
 def prepare(connection: Connection, where: str) -> None:

@@ -28,7 +28,7 @@ from historian.store.facts import fact, set_fact
 from historian.store.facts import horizon as held_horizon
 from historian.store.forgetting import ForgetResult, forget, forget_purged
 from historian.store.lease import Lease, Owner, held_lease, holder
-from historian.store.migration import prepare
+from historian.store.migration import is_prepared, prepare
 from historian.store.notes import Notes
 from historian.store.passages import held_passages
 from historian.store.recording import (
@@ -69,7 +69,8 @@ class Store(Notes):
         """
         transactions = Transactions(url)
         try:
-            transactions.write(lambda connection: prepare(connection, transactions.where))
+            if not transactions.read(is_prepared):
+                transactions.write(lambda connection: prepare(connection, transactions.where))
         except HistorianError:
             transactions.close()
             raise
@@ -79,13 +80,19 @@ class Store(Notes):
         """Closes connections."""
         self._transactions.close()
 
+    def together(self) -> AbstractContextManager[None]:
+        """For who asks for much: answers inside of the ``with`` are of one moment, where the store is an SQLite file. For one thread."""
+        return self._transactions.together()
+
     def connector(self, name: str) -> str:
         """The identity of the connector *name*, made at the first call.
 
         Raises:
             StoreError: the store is another connector's.
         """
-        return self._transactions.write(lambda connection: self._identity(connection, name, str(uuid.uuid4())))
+        if self._transactions.read(lambda connection: fact(connection, "connector")) is None:
+            return self._transactions.write(lambda connection: self._identity(connection, name, str(uuid.uuid4())))
+        return self._transactions.read(lambda connection: self._identity(connection, name, ""))
 
     def generation(self) -> str:
         """The identity of this very store; one made anew or rebuilt has another. Plan numbers hold in one store."""

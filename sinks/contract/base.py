@@ -127,6 +127,13 @@ class Sink(Protocol):
         """Tables that the opened sink has stopped by itself, and why. Cheap; reads nothing."""
         return {}
 
+    def commit_s(self) -> Sequence[float]:
+        """How long each commit took, seconds, since this was last asked; those that Spark makes inside of a statement are not known.
+
+        Cheap; reads nothing.
+        """
+        return ()
+
     def status(self) -> Sequence[TargetStatus]:
         """Where each target stands. Reads only."""
         return ()

@@ -124,6 +124,11 @@ def test_numbers_of_a_run_agree_with_lake_source_and_store(mysql9: Server, spark
     }
     assert set(counts) == {"0:delta", "1:parquet"}
     assert len(set(counts.values())) == 1
+    commits = {
+        dict(labels)["sink"]: n for (name, labels), n in samples.items() if name == "historian_commit_seconds_count"
+    }
+    assert commits["1:parquet"] == counts["1:parquet"] < commits["0:delta"]
+    assert samples["process_java_resident_memory_bytes", ()] > samples["process_arrow_memory_bytes", ()] >= 0
     assert seen["status"] | {"targets_noted": True} == seen["cli"] | {"ready": True}
     assert {"shop.t"} <= {row["table"] for row in seen["cli"]["targets"]}
     assert seen["pages"] == {"/health": 200, "/ready": 200, "/none": 404}

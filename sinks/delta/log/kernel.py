@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -33,6 +34,9 @@ _NOT_KEPT = ("io.delta.kernel.exceptions.KernelException", "io.delta.kernel.exce
 """What Kernel raises for a version whose log is cleaned away, in part or whole."""
 REARRANGED = "compaction/"
 """Stands before the signature of a commit that changed no row."""
+
+_COMMITS = 100_000
+"""Of so many the time is kept, where nobody asks for it."""
 
 _LOCAL_LOGS = "io.delta.kernel.logStore.file.impl"
 _CONFLICTS = (
@@ -63,6 +67,7 @@ class Kernel:
         self._engine = self._classes.engine(self._hadoop)
         self._signature = signature
         self._spark = spark
+        self._commit_s: deque[float] = deque(maxlen=_COMMITS)
 
     def view(self, path: str) -> TableView | None:
         """The newest version of the table at *path*; None where there is no Delta table.
@@ -163,6 +168,10 @@ class Kernel:
             raise (failed if isinstance(failed, CommitConflict) else _refused(view.path, error) or failed) from error
         return view.after(int(after.getVersion()), after, application, version, commit)
 
+    def commit_s(self) -> Sequence[float]:
+        """How long each commit took since this was last asked, seconds; other threads may commit meanwhile."""
+        return [self._commit_s.popleft() for _ in range(len(self._commit_s))]
+
     def commit_info(self, path: str, version: int) -> dict[str, Any] | None:
         """What the log says of the commit that made *version*; None where that entry is gone."""
         name = self._classes.hadoop_path(f"{path}/_delta_log/{version:020d}.json")
@@ -192,7 +201,9 @@ class Kernel:
             transaction.addDomainMetadata(name, text)
         at, engine = f"{path} {version}", self._engine_of(path)
         faults.reached("commit_begun", at)
+        begun_s = time.monotonic()
         result = transaction.commit(engine, actions)
+        self._commit_s.append(time.monotonic() - begun_s)
         faults.reached("commit_done", at)
         hooks = result.getPostCommitHooks()
         # By number: the end of an iteration is an exception in Java, which takes its time to come here.

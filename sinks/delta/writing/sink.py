@@ -197,6 +197,10 @@ class DeltaSink:
         """See :class:`sinks.contract.base.Sink`."""
         return {} if self._pacing is None else self._pacing.due_us()
 
+    def commit_s(self) -> Sequence[float]:
+        """See :class:`sinks.contract.base.Sink`."""
+        return () if self._state is None else self._state.kernel.commit_s()
+
     def held(self) -> int:
         """See :class:`sinks.contract.base.Sink`."""
         state = self._read_state()

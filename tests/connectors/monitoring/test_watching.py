@@ -216,6 +216,13 @@ def test_nobody_waits_for_a_server_that_is_asked_how_long_it_keeps_its_log() -> 
     assert next(answers, None) is None
 
 
+def test_who_can_wait_learns_at_once_how_long_a_log_is_kept_and_it_is_asked_seldom() -> None:
+    asked: list[float] = []
+    kept = KeptLog(lambda: float(len(asked.append(1.0) or asked)), clock_s=lambda: 7.0)  # type: ignore[func-returns-value]
+
+    assert [1.0, 1.0, 1.0] == [kept.known(), kept.known(), kept()]
+
+
 def test_a_connector_that_never_ran_has_nothing_to_tell(tmp_path: Path) -> None:
     file = tmp_path / "shop.yaml"
     file.write_text(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, insert, select
 from sqlalchemy.exc import OperationalError
 
 from historian.errors import StoreError
+from historian.store import Store
 from historian.store.engine import Transactions
 from historian.store.tables import facts, metadata
 
@@ -100,3 +102,30 @@ def test_an_error_inside_leaves_nothing(transactions: Transactions) -> None:
         transactions.write(work)
 
     assert [] == _names(transactions)
+
+
+def test_what_is_read_together_is_of_one_moment_through_one_connection(tmp_path: Path) -> None:
+    with closing(Transactions(f"sqlite:///{tmp_path}/store.db")) as mine, closing(Transactions(mine.where)) as others:
+        mine.write(metadata.create_all)
+        with mine.together():
+            before = _names(mine)
+            others.write(lambda connection: _put(connection, "of another"))
+            mine.write(lambda connection: _put(connection, "of mine"))
+            with mine.together():
+                inside = _names(mine)
+            connections = {mine.read(id) for _ in range(3)}
+
+        assert ([], [], 1) == (before, inside, len(connections))
+        assert ["of another", "of mine"] == sorted(_names(mine))
+
+
+def test_a_store_is_opened_and_looked_at_while_another_writes(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    with closing(Store.open(url)) as made, closing(Transactions(url)) as writer:
+        identity = made.connector("shop")
+
+        def look(_: Connection) -> str:
+            with closing(Store.open(f"{url}?timeout=0")) as opened:
+                return opened.connector("shop")
+
+        assert identity == writer.write(look)

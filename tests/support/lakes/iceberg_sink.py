@@ -126,6 +126,10 @@ class IcebergSink:
         """See :class:`sinks.contract.base.Sink`."""
         return {}
 
+    def commit_s(self) -> Sequence[float]:
+        """See :class:`sinks.contract.base.Sink`: not measured."""
+        return ()
+
     def held(self) -> int:
         """See :class:`sinks.contract.base.Sink`."""
         held = self._newest()

@@ -1,0 +1,119 @@
+"""Looks at a connector's state again and again: its store stays open, its history grows, and the source is asked seldom for what does not change."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from connectors.monitoring.retention import KeptLog
+from connectors.monitoring.state import connector_state
+from connectors.tracking.recorded import recorded_store
+from historian.errors import HistorianError
+from historian.history.history import History
+
+if TYPE_CHECKING:
+    from connectors.config import PipelineConfig
+    from historian.store import Store
+
+__all__ = ["GrownHistory", "HeldStore", "Looks"]
+
+
+class HeldStore:
+    """The store of *config* for who looks at it now and then: opened once, and anew behind an error. From any thread."""
+
+    def __init__(self, config: PipelineConfig) -> None:
+        self._config = config
+        self._lock = threading.Lock()
+        self._store: Store | None = None
+
+    @contextmanager
+    def looked_at(self) -> Iterator[Store | None]:
+        """The store as it is at one moment, inside of the ``with``; None where there is none yet.
+
+        Raises:
+            StoreError: it cannot be opened.
+        """
+        with self._lock:
+            if self._store is None:
+                self._store = recorded_store(self._config)
+            store = self._store
+        if store is None:
+            yield None
+            return
+        try:
+            with store.together():
+                yield store
+        except HistorianError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Closes it; a later look opens it again."""
+        with self._lock:
+            store, self._store = self._store, None
+        if store is not None:
+            store.close()
+
+
+class GrownHistory:
+    """The history of a store, read whole once and then what is new of it. For one thread at a time."""
+
+    def __init__(self) -> None:
+        self._generation = ""
+        self._history = History()
+
+    @property
+    def history(self) -> History:
+        """As of the last look."""
+        return self._history
+
+    def look(self, store: Store) -> bool:
+        """Takes up new versions; whether there are any. A store that was made anew or rebuilt has another history, and one whose begin was forgotten too.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        last, generation = store.last_number(), store.generation()
+        if generation == self._generation and last == self._history.last_number:
+            return False
+        if generation != self._generation or not self._history.last_number or not self._follows(store):
+            self._history = store.history()
+        self._generation = generation
+        return True
+
+    def _follows(self, store: Store) -> bool:
+        """Whether what was recorded since follows what is known, which it then is too."""
+        try:
+            for entry in store.entries(self._history.last_number):
+                self._history.record(entry)
+        except HistorianError:
+            return False
+        return True
+
+
+class Looks:
+    """What :func:`connectors.monitoring.state.connector_state` tells of a connector, asked for often. For one thread at a time.
+
+    Args:
+        store: of *config*.
+        kept_s: for how long the source keeps its log.
+    """
+
+    def __init__(self, config: PipelineConfig, store: HeldStore, kept_s: KeptLog) -> None:
+        self._config = config
+        self._store = store
+        self._kept_s = kept_s
+        self._grown = GrownHistory()
+
+    def state(self) -> dict[str, Any]:
+        """As it is now.
+
+        Raises:
+            StoreError: the store cannot be read; a later look may.
+        """
+        with self._store.looked_at() as store:
+            if store is not None:
+                self._grown.look(store)
+            return connector_state(self._config, store, history=self._grown.history, kept_s=self._kept_s.known)
