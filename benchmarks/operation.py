@@ -1,10 +1,13 @@
-"""What it costs to look at a connector: `historian status` over many targets, and metrics beside a run that is scraped.
+"""What it costs to look at a connector, and how long commands take that people wait for.
 
 ``status_s``: seconds that ``historian status`` takes in a process of its own, where 500 tables have 1,000 targets in a lake; the median of some calls.
 ``overhead``: how much longer plans take that are looked at, by metrics, log, status and page: :mod:`overhead` says how that is measured. ``between`` has its bounds,
-``cpu`` the same of the processor's time, of Python and Java together: it tells more on a busy machine. ``answers_cpu`` is what answers took of that.
+``cpu`` the same of the processor's time, of Python and Java together: it tells more on a busy machine. ``own_cpu`` is what answers, metrics and log lines themselves
+took of that, by the clocks of their threads. It needs no comparison.
 ``page_s``: seconds that ``historian page`` takes in a process of its own, of 1,000 tables with 100,000 statements (:mod:`history`); the median of some
 calls. It is the processor's time, since a busy machine would measure its other work; a thread does nearly all of it.
+``check_s``: seconds that ``historian check`` takes in a process of its own, of a live server with a lake and a store that can be made; the median of some calls.
+``sigterm_s``: seconds from SIGTERM to the end of ``historian run`` that replicates while rows are written; the median of some runs.
 Prints what it does, and last one JSON object. Run: ``python benchmarks/operation.py [--tables 500] [--rows 2000000] [--rounds 10] [--ddls 100000]
 [--only overhead]``.
 """
@@ -14,11 +17,14 @@ from __future__ import annotations
 import argparse
 import os
 import resource
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +39,10 @@ from command_line import HISTORIAN
 from connectors.config import load_config
 from connectors.pipeline.run import run
 from connectors.spark.jvm import delta_jars
-from databases.servers import start_server
+from databases.servers import free_port, start_server
+from monitoring.endpoints import Endpoint
 from sinks.session import spark_session
+from workload.beside import beside
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,6 +50,7 @@ if TYPE_CHECKING:
     from databases.servers import Server
 
 CALLS = 5
+RUNS, WRITE_S = 3, 0.05
 PAGE_CALLS, PAGE_TABLES = 3, 1_000
 CONFIG = """
 name: bench
@@ -101,6 +110,50 @@ def page_s(server: Server, work: Path, tables: int, ddls: int) -> dict[str, Any]
     return {"name": "page_s", "value": round(statistics.median(times_s), 2), "ddls": ddls, "unit": "s"}
 
 
+def check_s(server: Server, work: Path) -> dict[str, Any]:
+    """How long it takes to be told whether a run could start."""
+    server.sql("CREATE DATABASE checked")
+    server.sql("CREATE TABLE checked.t (id INT PRIMARY KEY, v VARCHAR(20))")
+    path = configured(server, work, "checked.*")
+    times_s, begun_cpu_s = [], _children_s()
+    for _ in range(CALLS):
+        begun_s = time.monotonic()
+        done = subprocess.run([*HISTORIAN, "check", str(path)], check=False, capture_output=True, text=True, cwd=ROOT)
+        times_s.append(time.monotonic() - begun_s)
+        if done.returncode != 0:
+            raise SystemExit(done.stdout + done.stderr)
+    cpu_s = (_children_s() - begun_cpu_s) / CALLS
+    print(f"checked in {', '.join(f'{each:.2f}' for each in times_s)} s, {cpu_s:.2f} s of the processor", flush=True)
+    return {"name": "check_s", "value": round(statistics.median(times_s), 2), "cpu": round(cpu_s, 2), "unit": "s"}
+
+
+def sigterm_s(server: Server, work: Path) -> dict[str, Any]:
+    """How long a run takes to end."""
+    server.sql("CREATE DATABASE ended")
+    server.sql("CREATE TABLE ended.t (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(20))")
+    times_s = []
+    for number in range(RUNS):
+        port = free_port()
+        path = configured(server, work.with_name(f"{work.name}-{number}"), "ended.*", f"http: 127.0.0.1:{port}")
+        with beside(partial(_write, server)), subprocess.Popen([*HISTORIAN, "run", str(path)], cwd=ROOT) as process:
+            endpoint = Endpoint(port)
+            endpoint.wait(lambda found: found["historian_plans_total", ()] > 2)
+            process.send_signal(signal.SIGTERM)
+            begun_s = time.monotonic()
+            if process.wait() != 0:
+                raise SystemExit(f"the run ended with {process.returncode}")
+            times_s.append(time.monotonic() - begun_s)
+    print(f"ended {', '.join(f'{each:.2f}' for each in times_s)} s behind SIGTERM", flush=True)
+    return {"name": "sigterm_s", "value": round(statistics.median(times_s), 2), "unit": "s"}
+
+
+def _write(server: Server, ended: threading.Event) -> None:
+    with server.connect() as connection, connection.cursor() as cursor:
+        while not ended.wait(WRITE_S):
+            cursor.execute("INSERT INTO ended.t (v) VALUES ('a')")
+            connection.commit()
+
+
 def _children_s() -> float:
     """What processes that have ended took of the processor."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -113,7 +166,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--ddls", type=int, default=100_000)
-    parser.add_argument("--only", choices=["page_s", "status_s", "overhead"], help="measure this alone")
+    parser.add_argument(
+        "--only", choices=["page_s", "check_s", "sigterm_s", "status_s", "overhead"], help="measure this alone"
+    )
     options = parser.parse_args()
     os.environ["PYTHONPATH"] = str(ROOT)
     # What is installed is compiled to bytecode once, and not by each command.
@@ -129,6 +184,8 @@ def main() -> None:
 
             measures = {
                 "page_s": lambda: page_s(server, work / "page", PAGE_TABLES, options.ddls),
+                "check_s": lambda: check_s(server, work / "check"),
+                "sigterm_s": lambda: sigterm_s(server, work / "sigterm"),
                 "status_s": lambda: status_s(server, spark, work / "status", options.tables),
                 "overhead": lambda: overhead(at_work, server, spark, options.rows, options.rounds),
             }

@@ -2,7 +2,7 @@
 
 One run carries plans of the same size one after the other. Blocks of some plans are looked at, those next to them are not, in the order A B B A,
 so that what drifts falls out. In a block that is looked at the run's metrics are told of each plan, each plan has its record in a log of JSON lines, and a process
-beside asks once for metrics, once for the status and once for the page. A block takes a second or two: Prometheus asks every fifteen seconds
+beside asks once for metrics, once for the status and once for the page. A block takes two seconds or so: Prometheus asks every fifteen seconds
 as :file:`docker/monitoring` has it, `historian status --watch` every two, and a person reloads the page now and then. So this is more than a run bears.
 
 A pair of neighbours gives a ratio. What is told is the median of all, and between which bounds it is with 95 % certainty, as the order of the ratios says:
@@ -44,7 +44,7 @@ __all__ = ["PATHS", "overhead"]
 
 PATHS = ("/metrics", "/status", "/")
 INSERT_ROWS = 5000
-BLOCK_PLANS = 4
+BLOCK_PLANS = 8
 ORDER = (False, True, True, False)
 """Which blocks are looked at, again and again."""
 CERTAINTY = 0.95
@@ -61,9 +61,10 @@ class Block:
 
 @dataclass(slots=True)
 class Answered:
-    """What answers took of the processor, by path, in the threads that made them."""
+    """What answers took of the processor, by path, in the threads that made them; ``told_s``: and metrics and log lines of plans, in the run's own."""
 
     cpu_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    told_s: float = 0.0
 
     def timed(self, answer: Callable[[str, str, str, str], Answer]) -> Callable[[str, str, str, str], Answer]:
         """*answer*, and notes of it."""
@@ -83,7 +84,7 @@ class _Switched(Observer):
     """Tells *watching* of plans in blocks that are looked at, and of nothing in others; takes the time of each.
 
     Attributes:
-        blocks: those that are whole, in order.
+        blocks: those that are whole, in order; ``told_s``: what telling took of the processor in blocks that are looked at.
     """
 
     def __init__(self, watching: Sequence[Observer], ask: Callable[[], None]) -> None:
@@ -92,6 +93,7 @@ class _Switched(Observer):
         self._plans = 0
         self._begun = (0.0, 0.0)
         self.blocks: list[Block] = []
+        self.told_s = 0.0
 
     @property
     def _is_watched(self) -> bool:
@@ -103,9 +105,11 @@ class _Switched(Observer):
 
     def written(self, written: WrittenPlan) -> None:
         if self._plans and self._is_watched:
+            begun_s = time.thread_time()
             for each in self._watching:
                 each.planned(written.plan)
                 each.written(written)
+            self.told_s += time.thread_time() - begun_s
         self._plans += 1
         # The first plan belongs to none: what is behind it is the same for all.
         if self._plans % BLOCK_PLANS == 1:
@@ -146,10 +150,13 @@ def overhead(
     walls, cpus = _ratios(pairs)
     (wall, wall_from, wall_to), (cpu, cpu_from, cpu_to) = _median(walls), _median(cpus)
     spent_s = sum(b.cpu_s for _, b in pairs)
-    direct = sum(sum(each) for each in answered.cpu_s.values()) / spent_s
+    answers = sum(sum(each) for each in answered.cpu_s.values()) / spent_s
+    told = answered.told_s / spent_s
     print(f"{len(pairs)} pairs of blocks of {BLOCK_PLANS} plans, each looked at once in one of the two:")
     print(f"wall time {wall:+.4f}, with {CERTAINTY:.0%} certainty between {wall_from:+.4f} and {wall_to:+.4f}")
-    print(f"processor {cpu:+.4f}, between {cpu_from:+.4f} and {cpu_to:+.4f}; answers alone took {direct:.4f} of it:")
+    print(
+        f"processor {cpu:+.4f}, between {cpu_from:+.4f} and {cpu_to:+.4f}; answers took {answers:.4f} of it, and what is told of plans {told:.4f}:"
+    )
     for path, taken_s in answered.cpu_s.items():
         print(f"  {path}: {statistics.median(taken_s) * 1000:.1f} ms, {len(taken_s)} times")
     return {
@@ -158,7 +165,7 @@ def overhead(
         "between": [round(wall_from, 4), round(wall_to, 4)],
         "cpu": round(cpu, 4),
         "cpu_between": [round(cpu_from, 4), round(cpu_to, 4)],
-        "answers_cpu": round(direct, 4),
+        "own_cpu": round(answers + told, 4),
         "pairs": len(pairs),
         "rows": rows,
         "unit": "of a plan's time",
@@ -196,6 +203,7 @@ def _blocks(config: PipelineConfig, spark: SparkSession, answered: Answered, ask
             bare = replace(config, run=replace(config.run, http=None))
             assert run(bare, once=True, spark=spark, observer=switched) == {}
             lines.close()
+            answered.told_s += switched.told_s
     finally:
         undo()
     if len(switched.blocks) < len(ORDER):

@@ -100,8 +100,9 @@ def lake(config: SinkConfig) -> DeltaSettings | None:
     """The settings of the lake that the sink writes; None: it writes no lake."""
     if config.type != _LAKE:
         return None
-    settings: DeltaSettings = _delta().settings(**config.settings)
-    return settings
+    from sinks.delta.settings import DeltaSettings
+
+    return DeltaSettings(**config.settings)
 
 
 def lakes(sinks: Sequence[SinkConfig]) -> list[DeltaSettings]:

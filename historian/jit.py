@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import numba
 from numba.core import config, event
 
-__all__ = ["compiled", "content_stamp", "kept_code"]
+__all__ = ["compiled", "content_stamp", "is_kept_in", "kept_code"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -74,6 +74,13 @@ def kept_code() -> Iterator[tuple[str, Path]]:
         stem = Path(cache._cache_file._index_name).stem  # noqa: SLF001
         for path in sorted(Path(cache.cache_path).glob(f"{stem}.*")):
             yield f"{kernel.py_func.__module__}/{path.name}", path
+
+
+def is_kept_in(kernel: Any, directory: Path) -> bool:
+    """Whether *directory*, given as NUMBA_CACHE_DIR, has code of *kernel* by now."""
+    name: str = kernel._cache._cache_file._index_name  # noqa: SLF001
+    path: Path = directory / kernel.py_func.__module__ / name
+    return path.exists()
 
 
 def _own_directory() -> Path:

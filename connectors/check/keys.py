@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from connectors.check.result import CheckResult, failed, shortened, warning
 from connectors.config import SinkConfig
 from connectors.sink_kinds import lakes
 from historian.schema.snapshots import Snapshot
-from sinks.delta.settings import TableSettings
+
+if TYPE_CHECKING:
+    from sinks.delta.settings import TableSettings
 
 __all__ = ["key_checks"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from connectors.check.result import CheckResult, ok, warning
 from connectors.config import SinkConfig
@@ -10,8 +11,10 @@ from connectors.sink_kinds import lakes
 from historian.errors import TableStopped
 from historian.plans.shards import Into
 from historian.schema.snapshots import Snapshot
-from sinks.delta.settings import DeltaSettings
 from sinks.shards.reconcile import Reconciler
+
+if TYPE_CHECKING:
+    from sinks.delta.settings import DeltaSettings
 
 __all__ = ["shard_checks"]
 

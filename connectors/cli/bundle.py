@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from connectors.cli.terminal.outcome import ending, say, tell
+from connectors.cli.terminal.progress import progress
 
 __all__ = ["bundle"]
 
@@ -36,7 +37,8 @@ def bundle(
     from connectors.spark.bundle import make_bundle
 
     tell("compiles kernels, which takes about a minute")
-    made = make_bundle(path, extra or (), cpu=cpu)
+    with progress("compiling kernels", 1.0) as told:
+        made = make_bundle(path, extra or (), cpu=cpu, reached=told.reach)
     beside = "".join(f", {name} {version}" for name, version in made.distributions.items())
     say(f"{made.path}: {made.size_bytes / 1e6:.1f} MB, {made.kernels} kernels{beside}")
     say(f"spark.archives={made.path}#historian")

@@ -14,13 +14,13 @@ import threading
 import time
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from prometheus_client.exposition import choose_encoder
@@ -46,6 +46,15 @@ __all__ = ["Answer", "Answers", "Pages", "Watched", "listening", "served", "verd
 T = TypeVar("T")
 Answers: TypeAlias = Callable[[str, str, str, str], "Answer"]
 """What is answered to path, Accept, Authorization and Host."""
+
+
+class _Closes(Protocol):
+    """What has something open."""
+
+    def close(self) -> None:
+        """Closes it."""
+
+
 _JSON = "application/json; charset=utf-8"
 _HTML = "text/html; charset=utf-8"
 _REALM = (("WWW-Authenticate", 'Basic realm="historian", charset="UTF-8"'),)
@@ -64,16 +73,17 @@ def served(config: PipelineConfig) -> Iterator[Observer]:
     limits = config.run.http
     assert limits is not None  # noqa: S101 the caller has looked
     watched = Watched.of(config, limits)
-    with listening(limits, watched.pages.answer, config):
+    with closing(watched), listening(limits, watched.pages.answer, config):
         yield watched.observer
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A connector that an endpoint tells of: its pages, and who is told what its run does."""
+    """A connector that an endpoint tells of: its pages, who is told what its run does, and what is open for that."""
 
     pages: Pages
     observer: Observer
+    opened: tuple[_Closes, ...] = ()
 
     @classmethod
     def of(cls, config: PipelineConfig, limits: HttpConfig) -> Watched:
@@ -85,10 +95,16 @@ class Watched:
         metrics.registry.register(MemoryMetrics())
         health = Health.of(limits, metrics)
         page = Page(config, live=True)
-        state = _Remembered(Looks(config, store, kept_s).state)
+        looks = Looks(config, store, kept_s)
+        state = _Remembered(looks.state)
         shown = _Remembered(lambda: _page(store, page, state()))
         pages = Pages(metrics.registry, health, state, shown, limits)
-        return cls(pages, Observers(metrics, health))
+        return cls(pages, Observers(metrics, health), (looks, store))
+
+    def close(self) -> None:
+        """Closes connections to source and store, behind the last answer."""
+        for each in self.opened:
+            each.close()
 
 
 @contextmanager

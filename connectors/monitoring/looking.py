@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from connectors.config import ServerSource
 from connectors.monitoring.retention import KeptLog
 from connectors.monitoring.state import connector_state
 from connectors.tracking.recorded import recorded_store
@@ -15,6 +16,7 @@ from historian.history.history import History
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
+    from connectors.readers.base import Reader
     from historian.store import Store
 
 __all__ = ["GrownHistory", "HeldStore", "Looks"]
@@ -106,6 +108,7 @@ class Looks:
         self._store = store
         self._kept_s = kept_s
         self._grown = GrownHistory()
+        self._reader: Reader | None = None
 
     def state(self) -> dict[str, Any]:
         """As it is now.
@@ -116,4 +119,22 @@ class Looks:
         with self._store.looked_at() as store:
             if store is not None:
                 self._grown.look(store)
-            return connector_state(self._config, store, history=self._grown.history, kept_s=self._kept_s.known)
+            history, reader = self._grown.history, self._source()
+            found = connector_state(self._config, store, history=history, reader=reader, kept_s=self._kept_s.known)
+        if "unknown" in found["lag"]:
+            self.close()
+        return found
+
+    def close(self) -> None:
+        """Closes the connection to the source; a later look makes one."""
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
+
+    def _source(self) -> Reader | None:
+        """What is asked where the log ends, with a connection that stays; None: one is made for each look."""
+        if self._reader is None and isinstance(self._config.source, ServerSource):
+            from connectors.tracking.sources import make_reader
+
+            self._reader = make_reader(self._config.source)
+        return self._reader

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import asdict, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,7 +21,7 @@ from historian.values.policies import FAIL
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
-    from connectors.readers.base import PartitionLag
+    from connectors.readers.base import PartitionLag, Reader
     from historian.history.history import History
     from historian.schema.snapshots import Column
     from historian.store import Store
@@ -37,12 +37,14 @@ def connector_state(
     store: Store | None,
     *,
     history: History | None = None,
+    reader: Reader | None = None,
     kept_s: Callable[[], float | None] | None = None,
 ) -> dict[str, Any]:
     """What the store says, and how far the log goes on behind it. Without a store it is where the log ends.
 
     Args:
         history: of the store, as it is now; by default it is read.
+        reader: of the source; by default one is made, and closed.
         kept_s: for how long the source keeps its log; by default it is asked.
     """
     from connectors.tracking.recorded import stopped_tables
@@ -94,7 +96,7 @@ def connector_state(
                 "tables": plan.tables,
             }
             found["nulled_defaults"] = list(_nulled_defaults(config, store, history, plan.version))
-    found["lag"] = or_reason(lambda: _lag(config, None if plan is None else plan.end))
+    found["lag"] = or_reason(lambda: _lag(config, None if plan is None else plan.end, reader))
     noted = None if store is None else noted_targets(store, plan)
     if noted is not None:
         found["targets"] = target_rows(config, noted, found["lag"])
@@ -140,11 +142,11 @@ def or_reason(ask: Callable[[], T]) -> T | dict[str, str]:
         return {"unknown": str(error)}
 
 
-def _lag(config: PipelineConfig, reached: LogPosition | None) -> dict[str, Any]:
+def _lag(config: PipelineConfig, reached: LogPosition | None, held: Reader | None) -> dict[str, Any]:
     """What the log holds behind the last plan: transactions where it has GTIDs, messages of topics, else bytes in the same file."""
     from connectors.tracking.sources import make_reader
 
-    with closing(make_reader(config.source)) as reader:
+    with nullcontext(held) if held is not None else closing(make_reader(config.source)) as reader:
         end = reader.near_end()
         start = reader.start() if reached is None else reached
         partitions = reader.partition_lags(start)

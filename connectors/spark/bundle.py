@@ -13,10 +13,11 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
 
 from historian.errors import HistorianError
 
@@ -27,6 +28,7 @@ _NAME = "pyspark-historian"
 _CLUSTERS_OWN = {"pyspark", "py4j", "delta-spark"}
 """Spark brings them, and another version beside it would break it."""
 _COMPILED = ("__pycache__", ".nbi", ".nbc")
+_LOOK_S = 0.5
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -45,20 +47,27 @@ class Bundle:
     distributions: Mapping[str, str]
 
 
-def make_bundle(path: Path, extra: Sequence[str] = (), *, cpu: str | None = None) -> Bundle:
+def make_bundle(
+    path: Path,
+    extra: Sequence[str] = (),
+    *,
+    cpu: str | None = None,
+    reached: Callable[[float], object] = lambda _: None,
+) -> Bundle:
     """Writes the archive to *path*, whole or not at all. The same code gives the same names and contents.
 
     Args:
         path: of the file, whose former content is replaced.
         extra: distributions of this environment that the cluster lacks, with those that they need; not Spark's own.
         cpu: what kernels are compiled for: None is the processor here, ``generic`` any of its family.
+        reached: is called now and then with the part that is done, 0 to 1.
 
     Raises:
         BundleError: a distribution is not installed here, the kernels do not compile, or the file cannot be written.
     """
     found = _with_needs(extra)
     with tempfile.TemporaryDirectory(prefix="historian-bundle-") as work:
-        kernels = _compiled(Path(work), cpu)
+        kernels = _compiled(Path(work), cpu, reached)
         unfinished = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
@@ -136,11 +145,11 @@ def _normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _compiled(directory: Path, cpu: str | None) -> dict[str, Path]:
+def _compiled(directory: Path, cpu: str | None, reached: Callable[[float], object]) -> dict[str, Path]:
     """Files of compiled kernels: made in a process of its own, since numba says at its start where it keeps them."""
     from historian.jit import kept_code
 
-    importlib.import_module("connectors.compile")
+    kernels: Any = importlib.import_module("connectors.compile")
     for name, path in kept_code():  # What serves there too need not be compiled again; the rest is.
         target = directory / name
         target.parent.mkdir(exist_ok=True)
@@ -148,9 +157,27 @@ def _compiled(directory: Path, cpu: str | None) -> dict[str, Path]:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(directory)}
     if cpu is not None:
         environment["NUMBA_CPU_NAME"] = cpu
-    done = subprocess.run(
-        [sys.executable, "-m", "connectors.compile"], env=environment, capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        raise BundleError("the kernels do not compile", found=done.stderr[-2000:])
+    with subprocess.Popen(
+        [sys.executable, "-m", "connectors.compile"],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            while (told := _told(process)) is None:
+                reached(kernels.compiled_part(directory))
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode != 0:
+        raise BundleError("the kernels do not compile", found=told[-2000:])
     return {f"kernels/{path.relative_to(directory)}": path for path in sorted(directory.rglob("*")) if path.is_file()}
+
+
+def _told(process: subprocess.Popen[str]) -> str | None:
+    """What it wrote to standard error; None: it runs yet."""
+    try:
+        return process.communicate(timeout=_LOOK_S)[1]
+    except subprocess.TimeoutExpired:
+        return None

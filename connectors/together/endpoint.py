@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -90,8 +90,12 @@ def served_together(configs: Sequence[PipelineConfig]) -> Iterator[Together]:
     if says is None or limits is None:
         yield Together({})
         return
-    together = Together({config.name: Watched.of(config, limits) for config in configs})
-    with listening(limits, together.answer, says):
+    watched = {config.name: Watched.of(config, limits) for config in configs}
+    together = Together(watched)
+    with ExitStack() as stack:
+        for each in watched.values():
+            stack.enter_context(closing(each))
+        stack.enter_context(listening(limits, together.answer, says))
         yield together
 
 

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from historian.errors import ChainBroken, SinkError
@@ -101,7 +102,12 @@ class Kernel:
             raise _failed("a version of a Delta table cannot be read", path, error) from error
 
     def is_vacant(self, path: str) -> bool:
-        """Whether nothing is at *path*, or a directory with no more than a log that holds no table yet."""
+        """Whether nothing is at *path*, or a directory with no more than a log that holds no table yet.
+
+        A link is something, wherever it leads: who may write to the lake alone is not to choose where tables are made.
+        """
+        if is_local(path) and Path(path.removeprefix("file:")).is_symlink():
+            return False
         name = self._classes.hadoop_path(path)
         system = name.getFileSystem(self._hadoop)
         if not system.exists(name):

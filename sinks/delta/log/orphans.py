@@ -6,9 +6,9 @@ A file that a version names is none, be it in force no more: that is VACUUM's to
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -16,7 +16,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from historian.errors import SinkError
-from sinks.contract.storage import located, reading, writing
+from sinks.contract.storage import is_local, located, reading, writing
 from sinks.delta.log.plain_log import LOG, actions, whole_log
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ def orphaned_files(lake: str, before: datetime) -> list[Orphan]:
             for each in system.get_file_info(pafs.FileSelector(root, recursive=True, allow_not_found=True))
             if each.type == pafs.FileType.File
         }
+        if is_local(lake):
+            files = _inside(Path(root), files)
         tables = {path.parent.parent for path in files if path.parent.name == LOG and _COMMIT.fullmatch(path.name)}
         old_of: dict[PurePosixPath, list[PurePosixPath]] = {}
         for path, each in files.items():
@@ -78,6 +80,18 @@ def orphaned_files(lake: str, before: datetime) -> list[Orphan]:
     return sorted(found, key=lambda each: each.path)
 
 
+def _inside(root: Path, files: Mapping[PurePosixPath, pafs.FileInfo]) -> dict[PurePosixPath, pafs.FileInfo]:
+    """Those of *files* that no link leads to: what a link in a lake leads to is somebody else's."""
+    linked: dict[PurePosixPath, bool] = {PurePosixPath(): False}
+
+    def is_linked(path: PurePosixPath) -> bool:
+        if path not in linked:
+            linked[path] = is_linked(path.parent) or (root / path).is_symlink()
+        return linked[path]
+
+    return {path: each for path, each in files.items() if not is_linked(path)}
+
+
 def remove(lake: str, orphans: Iterable[Orphan]) -> None:
     """Removes files that :func:`orphaned_files` has found. One that has gone meanwhile is passed over. Safe to call again.
 
@@ -88,6 +102,8 @@ def remove(lake: str, orphans: Iterable[Orphan]) -> None:
     with writing(lake):
         for orphan in orphans:
             path = f"{root}/{orphan.path}"
+            if is_local(lake) and not _inside(Path(root), {PurePosixPath(orphan.path): system.get_file_info(path)}):
+                continue
             if system.get_file_info(path).type == pafs.FileType.File:
                 system.delete_file(path)
 

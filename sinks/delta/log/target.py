@@ -145,7 +145,7 @@ class Target:
                 "a target's place is taken by what is no Delta table",
                 where=self.path,
                 expected="nothing, or a Delta table of this connector",
-                found="a file, or a directory with files",
+                found="a file, a link, or a directory with files",
                 next_step="move that away, or choose other target names",
             )
         if view is not None:

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from connectors.compile import compiled_part
+from connectors.readers.binlog.compiling import KERNELS
 from connectors.spark import bundle, executor_report
 from connectors.spark.bundle import BundleError, make_bundle
 from connectors.spark.executors import ExecutorsDiffer, check_executors
@@ -48,6 +50,19 @@ def test_what_it_holds_is_imported_where_nothing_is_installed_and_says_its_versi
     assert [] == [
         str(path) for path in packages.rglob("*") if "__pycache__" in str(path) and "historian" not in str(path)
     ]
+
+
+def test_what_is_compiled_is_told_by_the_files_that_are_there(tmp_path: Path) -> None:
+    found = [compiled_part(tmp_path)]
+    for kernel in KERNELS:
+        file = tmp_path / kernel.py_func.__module__ / kernel._cache._cache_file._index_name
+        file.parent.mkdir(exist_ok=True)
+        file.touch()
+        found.append(compiled_part(tmp_path))
+
+    assert found[0] == 0
+    assert found == sorted(set(found))
+    assert 0.7 < found[-1] < 1
 
 
 @pytest.mark.usefixtures("without_kernels")

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["DebianError", "program_in", "unpack"]
+__all__ = ["DebianError", "archive", "program_in", "unpack"]
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 TRIPLET = "x86_64-linux-gnu"
@@ -57,6 +57,11 @@ def unpack(release: str, packages: Sequence[str], root: Path, work: Path, *, alo
     root.mkdir(parents=True, exist_ok=True)
     for package in sorted(downloads.glob("*.deb")):
         _run(["dpkg-deb", "-x", str(package), str(root)], environment)
+
+
+def archive() -> str:
+    """The address of Debian's archive, as the system's own apt has it."""
+    return _sites()["debian"]
 
 
 def program_in(root: Path, program: str) -> list[str]:

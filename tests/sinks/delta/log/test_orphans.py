@@ -72,6 +72,18 @@ def test_only_old_files_that_no_version_names_are_found_and_removed(spark: Spark
     assert apart.exists(), "what lies in no table is not ours to judge"
 
 
+def test_what_a_link_in_the_lake_leads_to_is_nobodys_orphan(lake: Path, tmp_path: Path) -> None:
+    others = tmp_path / "others"
+    others.mkdir()
+    (others / "mine.parquet").write_bytes(b"123")
+    _age(others / "mine.parquet", 30)
+    table = lake / "a b%20c" / "t"
+    (table / "part=x y1" / "linked").symlink_to(others)
+    (table / "linked.parquet").symlink_to(others / "mine.parquet")
+
+    assert [] == orphaned_files(str(lake), _before(7))
+
+
 def test_a_log_without_its_begin_is_held_to_its_checkpoint_and_refused_without_one(lake: Path) -> None:
     log = lake / "a b%20c" / "t" / "_delta_log"
     (log / f"{0:020}.json").unlink()

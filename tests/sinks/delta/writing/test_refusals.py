@@ -29,13 +29,20 @@ def test_what_stands_in_a_targets_place_stops_that_table_alone(lake: HeldLake) -
     (lake.path / "shop_parquet_changes").mkdir()
     (lake.path / "shop_parquet_changes" / "part-0.parquet").write_text("mine")
     (lake.path / "shop_begun" / "_delta_log").mkdir(parents=True)  # a run that ended before it made the table
-    for name in ("shop.file", "shop.parquet", "shop.begun"):
+    elsewhere = lake.path.parent / "elsewhere"
+    elsewhere.mkdir()
+    (lake.path / "shop_linked_changes").symlink_to(elsewhere)
+    (lake.path / "shop_dangling_changes").symlink_to(lake.path.parent / "nowhere")
+    names = ("shop.file", "shop.parquet", "shop.begun", "shop.linked", "shop.dangling")
+    for name in names:
         lab.create(name, {"id": INT})
         lab.insert(name, {"id": 1})
     lake.cut()
 
     stopped = lake.stopped()
-    assert {"shop.file", "shop.parquet"} == set(stopped)
+    assert {"shop.file", "shop.parquet", "shop.linked", "shop.dangling"} == set(stopped)
+    assert [] == list(elsewhere.iterdir())
+    assert not (lake.path.parent / "nowhere").exists()
     for name in stopped:
         assert "a target's place is taken by what is no Delta table" in stopped[name]
         assert "Next: move that away, or choose other target names" in stopped[name]
