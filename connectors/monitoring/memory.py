@@ -108,9 +108,9 @@ def java_process() -> int | None:
 
 
 def _context() -> Any:
-    """Of Spark, where there is one by now; Spark is not imported for it."""
-    found = sys.modules.get("pyspark")
-    return None if found is None else found.SparkContext._active_spark_context  # noqa: SLF001 there is no public way to one that may not be there
+    """Of Spark, where there is one by now; Spark is not imported for it, and may be half imported by another thread."""
+    found = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    return getattr(found, "_active_spark_context", None)
 
 
 def _resident(process: int | None) -> int | None:

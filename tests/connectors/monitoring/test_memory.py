@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from prometheus_client import CollectorRegistry, generate_latest
 
-from connectors.monitoring.memory import HeapUse, JavaHeap, MemoryMetrics
+from connectors.monitoring.memory import HeapUse, JavaHeap, MemoryMetrics, java_process
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def _told(metrics: MemoryMetrics) -> dict[str, float]:
@@ -54,6 +60,12 @@ def test_nobody_waits_for_a_java_that_hangs_and_it_is_asked_once() -> None:
     assert heap() == HeapUse(used=1, limit=2)
     _joined("historian heap")
     assert len(asked) == 2
+
+
+def test_a_spark_that_is_half_imported_is_none_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", ModuleType("pyspark"))
+
+    assert java_process() is None
 
 
 def _joined(name: str) -> None:
