@@ -1,4 +1,4 @@
-"""Compiles the kernels of the binlog reader, of encoded rows and of comparisons before they are needed: ``python -m connectors.compile``.
+"""Compiles the kernels of the readers, of encoded rows and of comparisons before they are needed: ``python -m connectors.compile``.
 
 For a cluster whose executors start without compiled code. Run it once with NUMBA_CACHE_DIR set to an empty directory
 (and NUMBA_CPU_NAME=generic where processors differ), ship that directory, and set both variables for the executors:
@@ -16,7 +16,9 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from connectors.readers.binlog.compiling import KERNELS, compile_kernel
+from connectors.readers.binlog import compiling as binlog
+from connectors.readers.kafka import compiling as kafka
+from connectors.readers.machine.compiling import compile_kernel
 from historian.changelog.fingerprints import Fingerprints
 from historian.encoding import decode_rows, encode_risingwave, encode_rows, with_id
 
@@ -42,7 +44,7 @@ _VALUES: tuple[tuple[pa.DataType, object], ...] = (
 
 def compile_kernels() -> None:
     """Compiles or loads each kernel."""
-    for kernel in KERNELS:
+    for kernel in (*binlog.KERNELS, *kafka.KERNELS):
         compile_kernel(kernel)
     _encode_rows()
     _compare_rows()
