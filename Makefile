@@ -139,6 +139,7 @@ bench: jvm servers  ## Run the benchmarks; the last line of each is its result a
 	@uv sync --locked --inexact --group bench --quiet && $(support) $(python) benchmarks/backfill.py
 	@$(support) $(python) benchmarks/encoding.py
 	@$(support) $(python) benchmarks/history.py
+	@$(support) $(python) benchmarks/kafka.py
 	@$(support) $(python) benchmarks/operation.py
 	@$(support) $(python) benchmarks/cluster.py
 

@@ -1,4 +1,4 @@
-"""Compiles the kernels of the binlog reader, of encoded rows and of comparisons before they are needed: ``python -m connectors.compile``.
+"""Compiles the kernels of the readers, of encoded rows and of comparisons before they are needed: ``python -m connectors.compile``.
 
 For a cluster whose executors start without compiled code. Run it once with NUMBA_CACHE_DIR set to an empty directory
 (and NUMBA_CPU_NAME=generic where processors differ), ship that directory, and set both variables for the executors:
@@ -17,13 +17,16 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from connectors.readers.binlog.compiling import KERNELS, about_s, compile_kernel
+from connectors.readers.binlog import compiling as binlog
+from connectors.readers.kafka import compiling as kafka
+from connectors.readers.machine.compiling import compile_kernel
 from historian.changelog.fingerprints import Fingerprints
 from historian.encoding import decode_rows, encode_risingwave, encode_rows, with_id
 from historian.jit import is_kept_in
 
 __all__ = ["compile_kernels", "compiled_part"]
 
+_KERNELS = (*binlog.KERNELS, *kafka.KERNELS)
 _OTHERS_S = 10.0
 """About as long take those of encoded rows and comparisons."""
 _MOMENT = datetime(2024, 1, 1, tzinfo=timezone.utc)
@@ -46,14 +49,14 @@ _VALUES: tuple[tuple[pa.DataType, object], ...] = (
 
 def compiled_part(directory: Path) -> float:
     """Which part of :func:`compile_kernels` is done in a process that keeps code in *directory*: 0 to 1, by about how long each kernel takes."""
-    times_s = {kernel: about_s(kernel) for kernel in KERNELS}
+    times_s = {kernel: binlog.about_s(kernel) for kernel in _KERNELS}
     done_s = sum(taken_s for kernel, taken_s in times_s.items() if is_kept_in(kernel, directory))
     return done_s / (sum(times_s.values()) + _OTHERS_S)
 
 
 def compile_kernels() -> None:
     """Compiles or loads each kernel."""
-    for kernel in KERNELS:
+    for kernel in _KERNELS:
         compile_kernel(kernel)
     _encode_rows()
     _compare_rows()

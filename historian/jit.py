@@ -56,10 +56,10 @@ def compiled(function: _Function, *, stamp: str, nogil: bool, inlined: bool = Fa
     return made  # type: ignore[no-any-return]
 
 
-def content_stamp(package: Path) -> str:
-    """A digest of all modules of a package of kernels, and of how this module compiles them."""
+def content_stamp(*packages: Path) -> str:
+    """A digest of all modules of packages of kernels, and of how this module compiles them."""
     digest = hashlib.blake2b(digest_size=16)
-    for path in (Path(__file__), *sorted(package.rglob("*.py"))):
+    for path in (Path(__file__), *(path for package in packages for path in sorted(package.rglob("*.py")))):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 

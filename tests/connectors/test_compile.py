@@ -13,6 +13,7 @@ from typing import Any
 import connectors
 from connectors.compile import compile_kernels
 from connectors.readers.binlog.compiling import KERNELS
+from connectors.readers.kafka.compiling import KERNELS as KAFKA_KERNELS
 from historian.changelog.fingerprints import kernels as fingerprints
 from historian.encoding.kernels import containers, memory, plain
 
@@ -68,7 +69,7 @@ def _ship(folder: Path) -> None:
     compile_kernels()
     of_rows = [found for module in (containers, fingerprints, memory, plain) for found in vars(module).values()]
     kernel: Any
-    for kernel in (*KERNELS, *(found for found in of_rows if hasattr(found, "py_func"))):
+    for kernel in (*KERNELS, *KAFKA_KERNELS, *(found for found in of_rows if hasattr(found, "py_func"))):
         module = kernel.py_func.__module__
         (folder / module).mkdir(parents=True, exist_ok=True)
         for file in Path(kernel._cache.cache_path).glob(f"{module.rpartition('.')[2]}.{kernel.py_func.__name__}-*"):
@@ -112,3 +113,25 @@ def test_each_kernel_that_python_calls_is_among_them() -> None:
                 called |= {found.py_func.__name__ for found in named if hasattr(found, "py_func")}
     assert called - {kernel.py_func.__name__ for kernel in KERNELS} <= {"first_wrong_checksum", "first_wrong_folded"}
     assert {"walk", "scan", "find_in_file", "json_text"} <= called
+
+
+def test_each_kernel_of_messages_that_python_calls_is_among_them() -> None:
+    room = READER.parent / "kafka"
+    called: set[str] = set()
+    for path in (path for path in room.rglob("*.py") if "kernels" not in path.parts and path.name != "compiling.py"):
+        tree = ast.parse(path.read_text())
+        modules: dict[str, Any] = {}
+        for node in ast.walk(tree):
+            prefix = "connectors.readers.kafka.kernels"
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(prefix):
+                module = __import__(node.module or "", fromlist=["_", *(alias.name for alias in node.names)])
+                for alias in node.names:
+                    modules[alias.asname or alias.name] = getattr(module, alias.name)
+        used = [modules.get(node.id) for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        used += [
+            getattr(modules.get(node.value.id), node.attr, None)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+        ]
+        called |= {found.py_func.__name__ for found in used if hasattr(found, "py_func")}
+    assert called == {kernel.py_func.__name__ for kernel in KAFKA_KERNELS}

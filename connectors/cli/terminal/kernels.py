@@ -14,7 +14,8 @@ def compile_first() -> None:
     """Compiles what has no code on this machine yet, where a terminal shows how far that is; elsewhere each kernel is compiled when it is called."""
     if not can_be_live():
         return
-    from connectors.readers.binlog.compiling import about_s, compile_kernel, missing_kernels
+    from connectors.readers.binlog.compiling import about_s, missing_kernels
+    from connectors.readers.machine.compiling import compile_kernel
 
     # Short ones first: they tell how fast this machine is.
     missing = sorted(missing_kernels(), key=about_s)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import types
-from numba.core import registry
-
 from connectors.readers.binlog.kernels.log import finding, gtids, scanning, unpacking, xa
 from connectors.readers.binlog.kernels.machine import checksums, folding
 from connectors.readers.binlog.kernels.results import encoding
 from connectors.readers.binlog.kernels.rows import walk
 from connectors.readers.binlog.kernels.text import double_byte, single_byte
 from connectors.readers.binlog.kernels.text import json as text_json
+from connectors.readers.machine.compiling import is_compiled
 
-__all__ = ["KERNELS", "about_s", "compile_kernel", "missing_kernels"]
+__all__ = ["KERNELS", "about_s", "missing_kernels"]
 
 KERNELS: tuple[Any, ...] = (
     walk.walk,
@@ -44,29 +42,9 @@ _SECONDS = {walk.walk: 15.0, text_json.json_text: 5.0, scanning.scan: 5.0, encod
 
 def missing_kernels() -> tuple[Any, ...]:
     """Those of :data:`KERNELS` that have no compiled code on this machine."""
-    return tuple(kernel for kernel in KERNELS if not _is_kept(kernel))
-
-
-def compile_kernel(kernel: Any) -> None:
-    """Compiles or loads one of :data:`KERNELS`."""
-    kernel.compile(_arguments(kernel))
+    return tuple(kernel for kernel in KERNELS if not is_compiled(kernel))
 
 
 def about_s(kernel: Any) -> float:
     """In about how many seconds a core of 2024 compiles it."""
     return _SECONDS.get(kernel, 0.2)
-
-
-def _is_kept(kernel: Any) -> bool:
-    """Whether its code is there, in this process or on disk for this processor."""
-    arguments = _arguments(kernel)
-    if arguments in kernel.overloads:
-        return True
-    cache = kernel._cache  # noqa: SLF001 - numba does not tell without loading it
-    target: Any = registry.cpu_target.target_context
-    return cache._index_key(arguments, target.codegen()) in cache._cache_file._load_index()  # noqa: SLF001
-
-
-def _arguments(kernel: Any) -> tuple[Any, ...]:
-    count: int = kernel.py_func.__code__.co_argcount
-    return (types.int64,) * count

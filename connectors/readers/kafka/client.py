@@ -199,8 +199,13 @@ class Client:
         try:
             heard_s = time.monotonic()
             while left:
+                taken = consumer.consume(_BATCH, timeout=_POLL_S)
+                if len(ranges) == 1 and not first_only and _is_plain(taken, *left.values()):
+                    yield taken
+                    heard_s = time.monotonic()
+                    continue
                 batch: list[Message] = []
-                for message in consumer.consume(_BATCH, timeout=_POLL_S):
+                for message in taken:
                     partition = (str(message.topic()), int(message.partition() or 0))
                     error, offset = message.error(), message.offset()
                     if error is None or error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 librdkafka's name
@@ -273,6 +278,14 @@ class Client:
         made, self._made = self._made, None
         if made is not None:
             made.close()
+
+
+def _is_plain(taken: list[Message], end: int) -> bool:
+    """Whether all of a partition's next messages are messages before *end* and not its last ones."""
+    if not taken or any(message.error() is not None for message in taken):
+        return False
+    last = taken[-1].offset()
+    return last is not None and last + 1 < end
 
 
 def purged(partition: Partition, wanted: object, low: int, high: int) -> LogPurged:

@@ -1,17 +1,20 @@
-"""Which decoder reads the messages of a configured format."""
+"""Which decoder reads the messages of a configured format, and what compiled code knows of them."""
 
 from __future__ import annotations
 
 from connectors.readers.kafka.avro.events import AvroEventReader
 from connectors.readers.kafka.avro.writers import Writers
+from connectors.readers.kafka.debezium import columnar as debezium
 from connectors.readers.kafka.debezium.events import EventReader
+from connectors.readers.kafka.formats import columnar as flat
 from connectors.readers.kafka.formats.decoder import FlatDecoder
 from connectors.readers.kafka.formats.tables import FLAT_FORMATS
+from connectors.readers.kafka.located.batches import Locator
 from connectors.readers.kafka.messages.events import Decoder
 from connectors.readers.kafka.registry.client import RegistrySettings, SchemaRegistry
 from historian.errors import SourceError
 
-__all__ = ["FORMATS", "advice_of", "decoder_of", "writers_of"]
+__all__ = ["FORMATS", "advice_of", "decoder_of", "locator_of", "writers_of"]
 
 FORMATS = ("debezium_json", "debezium_avro", *FLAT_FORMATS)
 """Names of all formats."""
@@ -37,6 +40,16 @@ def decoder_of(name: str, *, zone: str = "UTC", tells: bool = True, writers: Wri
 def writers_of(registry: RegistrySettings | None) -> Writers | None:
     """What the decoders of a reader have in common: schemas of *registry*, each asked for once; None without one."""
     return None if registry is None else Writers(SchemaRegistry(registry))
+
+
+def locator_of(decoder: Decoder) -> Locator | None:
+    """What finds the rows of batches of messages that *decoder* reads for their rows; None where compiled code does not read its format."""
+    if isinstance(decoder, EventReader):
+        return Locator(debezium.FORM, lambda key, value: debezium.known_of(decoder, key, value))
+    if isinstance(decoder, FlatDecoder):
+        form = flat.form_of(decoder.format)
+        return None if form is None else Locator(form, lambda key, value: flat.known_of(decoder, key, value))
+    return None
 
 
 def advice_of(name: str) -> str:

@@ -7,6 +7,8 @@ from contextlib import closing
 from itertools import chain
 from typing import TYPE_CHECKING, NoReturn
 
+import numpy as np
+
 from connectors.readers.base import (
     Bound,
     LogBytes,
@@ -16,7 +18,8 @@ from connectors.readers.base import (
     TableMapped,
 )
 from connectors.readers.kafka.client import Client, KafkaSettings, Partition, purged
-from connectors.readers.kafka.decoders import decoder_of, writers_of
+from connectors.readers.kafka.decoders import decoder_of, locator_of, writers_of
+from connectors.readers.kafka.located.batches import Batch, LocatedRows, Locator, cuts
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.rows import ChunkMaker
 from connectors.readers.kafka.scanning import TopicScan
@@ -29,7 +32,10 @@ from historian.positions.places import Place
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
-__all__ = ["KafkaReader"]
+__all__ = ["FEWEST_LOCATED", "KafkaReader"]
+
+FEWEST_LOCATED = 64
+"""Fewer messages at once are read one by one: that is sooner done than having compiled code look at them."""
 
 
 class KafkaReader:
@@ -180,12 +186,16 @@ class KafkaReader:
         # A plan that was made with dead letters has them whatever the configuration says by now.
         keeps_unread = self._settings.keeps_unread or planned.unread > 0
         self._checked(partition, planned.start, *self._client.bounds(partition))
+        locator = locator_of(decoder)
         with closing(self._client.messages({partition: (planned.start, planned.end)})) as batches:
-            for batch in batches:
+            for messages in batches:
                 unread = list[tuple[str, int, bytes, str]]()
-                for message in batch:
+                for run in _runs(locator, messages):
+                    if isinstance(run, LocatedRows):
+                        yield from maker.take_located(run)
+                        continue
+                    message, chunks = messages[run], list[Chunk]()
                     offset = int(message.offset() or 0)
-                    chunks = list[Chunk]()
                     try:
                         for event in decoder.events(message.key(), message.value(), f"{planned.file}:{offset}"):
                             if isinstance(event, Event):
@@ -240,6 +250,20 @@ class KafkaReader:
     def close(self) -> None:
         """Closes connections; the reader can be used again."""
         self._client.close()
+
+
+def _runs(locator: Locator | None, messages: Sequence[Message]) -> Iterator[LocatedRows | int]:
+    """Located rows, and the numbers of messages that are read one by one."""
+    if locator is None or len(messages) < FEWEST_LOCATED:
+        yield from range(len(messages))
+        return
+    keys, values = [message.key() for message in messages], [message.value() for message in messages]
+    offsets = np.fromiter((message.offset() for message in messages), np.int64, len(messages))
+    begin = 0
+    for end in cuts(values):
+        for run in locator.runs(Batch(keys[begin:end], values[begin:end], offsets[begin:end])):
+            yield run + begin if isinstance(run, int) else run
+        begin = end
 
 
 def _unread(place: str, message: Message, error: UnsupportedEvent) -> tuple[str, int, bytes, str]:

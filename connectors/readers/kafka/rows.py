@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.readers.kafka.debezium.values import arrow_column
-from connectors.readers.kafka.formats.values import json_column
-from connectors.readers.kafka.messages.events import Conventions, Event, Field, RowSchema
+from connectors.readers.kafka.located.batches import LocatedRows
+from connectors.readers.kafka.messages.events import Conventions, Event, RowSchema
+from connectors.readers.kafka.parts import ColumnRows, EventRows, moved
 from historian.changelog.chunks import Chunk, unread_chunk
 from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
 from historian.changelog.projection import project
 from historian.errors import SourceError, UnsupportedEvent, ValueUnrepresentable
 from historian.names import TableName
 from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
-from historian.schema.snapshots import Column, Snapshot
+from historian.schema.snapshots import Snapshot
 
 __all__ = ["ChunkMaker"]
 
@@ -29,24 +31,28 @@ _ORDINAL = 1
 
 @dataclass(slots=True, kw_only=True)
 class _Rows:
-    """Rows that are not a chunk yet."""
+    """Rows that are not a chunk yet, in parts."""
 
     schema: RowSchema
     written: Snapshot
     version: PlannedVersion
     conventions: Conventions | None
-    ops: list[int] = field(default_factory=list)
-    times: list[int] = field(default_factory=list)
-    offsets: list[int] = field(default_factory=list)
-    ordinals: list[int] = field(default_factory=list)
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    parts: list[EventRows | ColumnRows] = field(default_factory=list)
+    count: int = 0
+
+    def is_under(self, schema: RowSchema, written: Snapshot, version: PlannedVersion) -> bool:
+        """Whether there is room for another row, and these count under the same."""
+        is_same = self.schema is schema and self.version is version and self.written is written
+        return is_same and self.count < _CHUNK_ROWS
 
     def add(self, op: Op, event: Event, offset: int, row: dict[str, Any]) -> None:
-        self.ops.append(op)
-        self.times.append(event.event_time_us)
-        self.offsets.append(offset)
-        self.ordinals.append(_ORDINAL + event.number)
-        self.rows.append(row)
+        """Adds a row of an event."""
+        last = self.parts[-1] if self.parts else None
+        if not isinstance(last, EventRows):
+            last = EventRows()
+            self.parts.append(last)
+        last.add(op, event.event_time_us, offset, _ORDINAL + event.number, row)
+        self.count += 1
 
 
 class ChunkMaker:
@@ -74,6 +80,13 @@ class ChunkMaker:
             self._named_at.setdefault(name, []).append((passage.offset, planned_table))
         self._sequence = sequence
         self._as_text, self._stops = as_text, stops
+        stops_here = [
+            table.quarantine.place.offset
+            for table in tables
+            if table.quarantine is not None and table.quarantine.place.file == planned.file
+        ]
+        self._turns = sorted({*(passage.offset for passage in planned.passages), *stops_here})
+        """Offsets at which what a name stands for may change."""
         self._open: dict[int, _Rows] = {}
         self._stopped: set[int] = set()
 
@@ -85,25 +98,59 @@ class ChunkMaker:
         written, version = self._under(table, offset)
         operations = self._operations(event, offset, written)
         rows = self._open.get(table.table_id)
-        if rows is not None and (
-            rows.schema is not event.schema
-            or rows.version is not version
-            or rows.written is not written
-            or len(rows.rows) >= _CHUNK_ROWS
-        ):
-            yield from self._made(table, rows)
-            rows = None
-        if rows is None:
+        if rows is None or not rows.is_under(event.schema, written, version):
+            yield from self._ended(table)
+            if table.table_id in self._stopped:
+                return
             rows = self._open[table.table_id] = _Rows(
                 schema=event.schema, written=written, version=version, conventions=event.written
             )
         for op, row in operations:
             rows.add(op, event, offset, row)
 
+    def take_located(self, found: LocatedRows) -> Iterator[Chunk]:
+        """Takes the next rows of a table, as :meth:`take` takes the events that they are of."""
+        name = found.known.table
+        places = [0, *np.searchsorted(found.offsets, self._turns).tolist(), len(found)]
+        for begin, end in itertools.pairwise(places):
+            if begin == end:
+                continue
+            offset = int(found.offsets[begin])
+            table = self._named(name, offset)
+            if table is None or table.table_id in self._stopped or self._is_behind_stop(table, offset):
+                continue
+            yield from self._take_part(table, found.part(begin, end), *self._under(table, offset))
+
+    def _take_part(
+        self, table: PlannedTable, found: LocatedRows, written: Snapshot, version: PlannedVersion
+    ) -> Iterator[Chunk]:
+        """Takes rows between two places at which versions begin."""
+        known = found.known
+        # -C and +C belong to one event, which no chunk takes apart.
+        is_second = found.ops == Op.CORRECT_TO
+        keys = [column.name for column in written.columns if column.id in written.primary_key]
+        ops = moved(found, keys)
+        begin = 0
+        while begin < len(found):
+            rows = self._open.get(table.table_id)
+            if rows is None or not rows.is_under(known.schema, written, version):
+                yield from self._ended(table)
+                if table.table_id in self._stopped:
+                    return
+                rows = self._open[table.table_id] = _Rows(
+                    schema=known.schema, written=written, version=version, conventions=known.written
+                )
+            end = min(len(found), begin + _CHUNK_ROWS - rows.count)
+            end += int(end < len(found) and bool(is_second[end]))
+            part = ColumnRows.of(found.part(begin, end), ops[begin:end], written, known)
+            rows.parts.append(part)
+            rows.count += end - begin
+            begin = end
+
     def rest(self) -> Iterator[Chunk]:
         """The chunks of what is left."""
-        for table_id, rows in list(self._open.items()):
-            yield from self._made(self._tables[table_id], rows)
+        for table_id in list(self._open):
+            yield from self._ended(self._tables[table_id])
 
     def unread(self, messages: Sequence[tuple[str, int, bytes, str]]) -> Chunk:
         """The next chunk: of *messages* that cannot be read, see :func:`historian.changelog.chunks.unread_chunk`."""
@@ -162,9 +209,12 @@ class ChunkMaker:
         version = _version(table, passage.version)
         return _written_under(passage, table), version
 
-    def _made(self, table: PlannedTable, rows: _Rows) -> Iterator[Chunk]:
-        del self._open[table.table_id]
-        first, last = (f"{self._planned.file}:{offset}" for offset in (rows.offsets[0], rows.offsets[-1]))
+    def _ended(self, table: PlannedTable) -> Iterator[Chunk]:
+        """The chunk of the table's rows that are none yet."""
+        rows = self._open.pop(table.table_id, None)
+        if rows is None:
+            return
+        first, last = (f"{self._planned.file}:{offset}" for offset in _bounds(rows))
         stopped = ""
         try:
             batch = self._batch(rows)
@@ -193,29 +243,27 @@ class ChunkMaker:
         self._sequence += 1
 
     def _batch(self, rows: _Rows) -> pa.RecordBatch:
-        count = len(rows.rows)
-        system: list[Any] = [
-            rows.ops,
-            rows.times,
-            [-1] * count,
-            rows.offsets,
-            rows.ordinals,
+        taken = [part.columns(rows.written, rows.schema, rows.conventions) for part in rows.parts]
+        # As if all rows were made column by column: the first column that fails is told, by its first row that does.
+        failed = min(
+            (each.failed for each in taken if each.failed is not None), key=lambda each: each.column, default=None
+        )
+        if failed is not None:
+            column, (first, last) = rows.written.columns[failed.column], _bounds(rows)
+            raise ValueUnrepresentable(
+                "a value of a message is none of its column's type",
+                where=f"{rows.written.name}.{column.name} at {self._planned.file}, offsets {first} to {last}",
+                expected=column.type,
+                found=failed.error,
+            )
+        arrays = [_joined([part.arrays[at] for part in taken]) for at in range(len(taken[0].arrays))]
+        fields = [
+            *CHUNK_COLUMNS,
+            *(
+                pa.field(physical_name(column.id), array.type)
+                for column, array in zip(rows.written.columns, arrays[len(CHUNK_COLUMNS) :], strict=True)
+            ),
         ]
-        arrays = [pa.array(values, each.type) for values, each in zip(system, CHUNK_COLUMNS, strict=True)]
-        fields = list(CHUNK_COLUMNS)
-        by_name = {each.column.name: each for each in rows.schema.fields}
-        for column in rows.written.columns:
-            try:
-                array = _column(rows, column, by_name)
-            except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError, TypeError, KeyError, ArithmeticError) as error:
-                raise ValueUnrepresentable(
-                    "a value of a message is none of its column's type",
-                    where=f"{rows.written.name}.{column.name} at {self._planned.file}, offsets {rows.offsets[0]} to {rows.offsets[-1]}",
-                    expected=column.type,
-                    found=error,
-                ) from None
-            arrays.append(array)
-            fields.append(pa.field(physical_name(column.id), array.type))
         batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
         target = rows.version.snapshot
         if target is not None and rows.written is not target:
@@ -259,12 +307,13 @@ def _moves(before: Mapping[str, Any], after: Mapping[str, Any], snapshot: Snapsh
     )
 
 
-def _column(rows: _Rows, column: Column, fields: Mapping[str, Field]) -> pa.Array:
-    conventions = rows.conventions
-    if conventions is None:
-        return arrow_column([row.get(column.name) for row in rows.rows], fields[column.name], column.type)
-    values = [row[column.name] if conventions.whole else row.get(column.name) for row in rows.rows]
-    return json_column(values, column.type, conventions)
+def _bounds(rows: _Rows) -> tuple[int, int]:
+    """The offsets of the first row and the last one."""
+    return rows.parts[0].first_offset, rows.parts[-1].last_offset
+
+
+def _joined(arrays: list[pa.Array]) -> pa.Array:
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
 
 def _time_text(us: int, digits: int) -> str:

@@ -11,10 +11,12 @@ from connectors.readers.kafka.debezium.schemas import columns_of
 from connectors.readers.kafka.messages.events import Event, Field, RowSchema
 from historian.errors import UnsupportedEvent
 
-__all__ = ["EventReader"]
+__all__ = ["PAYLOAD", "EventReader"]
 
-_PAYLOAD = b',"payload":'
+PAYLOAD = b',"payload":'
 _SCHEMA = b'{"schema":'
+"""What messages begin with; behind the schema stands ``PAYLOAD``, then the event and a brace."""
+
 _REMEMBERED = 1000
 _NO_ROWS = (b'.common.Heartbeat"', b'.common.TransactionMetadataValue"', b'.SchemaChangeValue"')
 """How schemas of messages that are no rows are named, behind Debezium's package."""
@@ -54,11 +56,11 @@ class EventReader:
     def _parts(self, value: bytes, where: str) -> tuple[bytes, dict[str, Any]]:
         """A message's inline schema as text, and its payload."""
         # A quote inside a text stands behind a backslash, so this is never part of one.
-        at = value.find(_PAYLOAD)
+        at = value.find(PAYLOAD)
         if not value.startswith(_SCHEMA) or at < 0:
             raise _unlike(where, value[:60].decode("utf-8", "replace"))
         try:
-            payload = orjson.loads(value[at + len(_PAYLOAD) : -1])
+            payload = orjson.loads(value[at + len(PAYLOAD) : -1])
         except orjson.JSONDecodeError as error:
             raise _unlike(where, f"broken JSON: {error}") from None
         if not isinstance(payload, dict):

@@ -19,13 +19,14 @@ from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent
 from historian.errors import UnsupportedEvent
 from historian.names import TableName
 
-__all__ = ["FlatDecoder"]
+__all__ = ["LAST_US", "FlatDecoder"]
 
 _UNTOLD = RowSchema(fields=(), key=None, certainty="names")
 _SHOWN = 60
 _HALVES = b"\\ud"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_LAST_US = (datetime.max.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(microseconds=1)
+LAST_US = (datetime.max.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(microseconds=1)
+"""The last time that is one, UTC microseconds; the first is 0."""
 
 
 def _no_number(text: str) -> None:
@@ -45,7 +46,7 @@ class FlatDecoder:
     """
 
     def __init__(self, format: FlatFormat, *, zone: str = "UTC", tells: bool = True) -> None:  # noqa: A002 its name
-        self._format = format
+        self.format = format
         self._tells = tells
         self._written = replace(format.written, zone=zone)
         self._told: dict[tuple[TableName, str], RowSchema] = {}
@@ -60,7 +61,7 @@ class FlatDecoder:
         Raises:
             UnsupportedEvent: it is none of this format, or of a kind that is not read.
         """
-        form = self._format
+        form = self.format
         if value is None:
             if form.tombstones:
                 return ()
@@ -87,7 +88,7 @@ class FlatDecoder:
 
     # ---- rows ------------------------------------------------------------------------------------------------------
     def _rows(self, message: Mapping[str, Any], op: str, key: bytes | None, where: str) -> tuple[Event, ...]:
-        form = self._format
+        form = self.format
         table = self._table(message, where)
         if form.types and not isinstance(message.get(form.types) or {}, dict):
             raise self._unlike(where, f"`{form.types}` is no object")
@@ -133,7 +134,7 @@ class FlatDecoder:
         former: Mapping[str, Any] | None,
         key: tuple[str, ...] | None,
     ) -> RowSchema:
-        form = self._format
+        form = self.format
         if form.types:
             types = message.get(form.types) or {}
             names = tuple(row)
@@ -150,7 +151,7 @@ class FlatDecoder:
 
     def _key(self, message: Mapping[str, Any], key: bytes | None) -> tuple[str, ...] | None:
         """The names of the key's columns; None where the message does not tell."""
-        form = self._format
+        form = self.format
         names = _at(message, form.key) if form.key else None
         if isinstance(names, list):
             return tuple(map(str, names))
@@ -166,7 +167,7 @@ class FlatDecoder:
         return tuple(name.removeprefix(prefix) for name in fields if name.startswith(prefix)) or None
 
     def _table(self, message: Mapping[str, Any], where: str) -> TableName:
-        form = self._format
+        form = self.format
         database, table = _at(message, form.database), _at(message, form.table)
         if form.qualified and isinstance(table, str):
             database, _, table = table.rpartition(".")
@@ -178,7 +179,7 @@ class FlatDecoder:
 
     # ---- statements ------------------------------------------------------------------------------------------------
     def _statement(self, message: Mapping[str, Any], where: str) -> tuple[SqlEvent, ...]:
-        form = self._format
+        form = self.format
         sql = message.get(form.sql)
         if not isinstance(sql, str) or not sql.strip():
             raise self._unlike(where, f"a statement without `{form.sql}`")
@@ -196,8 +197,8 @@ class FlatDecoder:
     def _parsed(self, value: bytes, where: str) -> dict[str, Any]:
         try:
             # orjson knows numbers as binary floats alone, which have not all digits of a DECIMAL.
-            message = json.loads(value, **_EXACTLY) if self._format.exact else orjson.loads(value)
-            if self._format.exact and _HALVES in value:
+            message = json.loads(value, **_EXACTLY) if self.format.exact else orjson.loads(value)
+            if self.format.exact and _HALVES in value:
                 orjson.loads(value)  # refuses halves of a character, which no text may have
         except (ValueError, RecursionError) as error:
             raise self._unlike(where, f"broken JSON: {error}") from None
@@ -206,7 +207,7 @@ class FlatDecoder:
         return message
 
     def _time_us(self, message: Mapping[str, Any], unit_us: int, where: str) -> int:
-        found = _at(message, self._format.time)
+        found = _at(message, self.format.time)
         time_us = -1
         if unit_us and isinstance(found, int) and not isinstance(found, bool):
             time_us = found * unit_us
@@ -214,15 +215,15 @@ class FlatDecoder:
             with contextlib.suppress(ValueError, OverflowError):
                 at = datetime.fromisoformat(found.replace("Z", "+00:00"))
                 time_us = ((at if at.tzinfo else at.replace(tzinfo=timezone.utc)) - _EPOCH) // timedelta(microseconds=1)
-        if not 0 <= time_us <= _LAST_US:
-            raise self._unlike(where, f"`{self._format.time}` is no time: {str(found)[:_SHOWN]}")
+        if not 0 <= time_us <= LAST_US:
+            raise self._unlike(where, f"`{self.format.time}` is no time: {str(found)[:_SHOWN]}")
         return time_us
 
     def _unlike(self, where: str, found: str) -> UnsupportedEvent:
         return UnsupportedEvent(
-            f"a message is none of {self._format.title}",
+            f"a message is none of {self.format.title}",
             where=where,
-            expected=self._format.shape,
+            expected=self.format.shape,
             found=found,
             next_step="correct source.topics, or source.format",
         )

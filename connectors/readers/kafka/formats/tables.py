@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from connectors.readers.kafka.debezium.envelope import MEMBERS
 from connectors.readers.kafka.messages.events import Conventions
 
 __all__ = ["FLAT_FORMATS", "FlatFormat"]
@@ -32,6 +33,7 @@ class FlatFormat:
         tombstones: messages without a value are passed over, as for compaction; else they are refused.
         exact: numbers are read by their digits.
         written: conventions of values.
+        members: paths of all fields that messages usually have, in their order.
     """
 
     title: str
@@ -62,6 +64,7 @@ class FlatFormat:
     tombstones: bool = False
     exact: bool = False
     written: Conventions = field(default_factory=Conventions)
+    members: tuple[str, ...] = ()
 
 
 _MAXWELL = FlatFormat(
@@ -81,6 +84,21 @@ _MAXWELL = FlatFormat(
     without_types="have Maxwell write statements (output_ddl=true), or give the tables by source.schema",
     tombstones=True,
     exact=True,
+    members=(
+        "database",
+        "table",
+        "type",
+        "ts",
+        "xid",
+        "xoffset",
+        "commit",
+        "position",
+        "gtid",
+        "server_id",
+        "primary_key",
+        "data",
+        "old",
+    ),
 )
 
 _CANAL = FlatFormat(
@@ -99,6 +117,22 @@ _CANAL = FlatFormat(
     is_ddl="isDdl",
     ddl_ops=frozenset(("QUERY",)),
     written=Conventions(binary="latin1", labels="number", shapes="bytes", documents="text", whole=True),
+    members=(
+        "data",
+        "database",
+        "es",
+        "gtid",
+        "id",
+        "isDdl",
+        "mysqlType",
+        "old",
+        "pkNames",
+        "sql",
+        "sqlType",
+        "table",
+        "ts",
+        "type",
+    ),
 )
 
 _TICDC = replace(
@@ -110,6 +144,24 @@ _TICDC = replace(
     partial_fix="delete-only-handle-key-columns=false and large-message-handle-option=none or claim-check",
     without_types="set content-compatible=true at the changefeed, or give the tables by source.schema",
     written=replace(_CANAL.written, shapes=""),
+    members=(
+        "id",
+        "database",
+        "table",
+        "pkNames",
+        "isDdl",
+        "type",
+        "es",
+        "ts",
+        "sql",
+        "sqlType",
+        "mysqlType",
+        "old",
+        "data",
+        "_tidb",
+        "_tidb.commitTs",
+        "_tidb.onlyHandleKey",
+    ),
 )
 
 _OGG = FlatFormat(
@@ -149,6 +201,7 @@ _DEBEZIUM = FlatFormat(
     tombstones=True,
     exact=True,
     written=Conventions(shapes="wkb", documents="text", debezium=True, decimal="base64"),
+    members=MEMBERS,
 )
 
 FLAT_FORMATS: Mapping[str, FlatFormat] = {

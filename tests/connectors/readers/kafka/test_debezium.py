@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from connectors.readers.kafka import rows as rows_module
 from connectors.readers.kafka.debezium.events import EventReader
 from connectors.readers.kafka.debezium.schemas import columns_of, labels_of
 from connectors.readers.kafka.debezium.values import arrow_column
@@ -274,3 +275,12 @@ def test_a_type_that_the_connector_propagates_is_the_servers_own(
     type_ = found.column.type
     assert kind == (type_.name, type_.unsigned, type_.length)
     assert expected == arrow_column(values, found, type_).to_pylist()
+
+
+def test_no_row_of_a_table_follows_its_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows_module, "_CHUNK_ROWS", 2)
+    wrong, right = (message("c", None, {"id": number, "v": "a"}) for number in ("text", 2))
+
+    chunks = made([right, wrong, right, right], stops=True)
+
+    assert [(True, 0)] == [(bool(chunk.stopped), chunk.rows.num_rows) for chunk in chunks]

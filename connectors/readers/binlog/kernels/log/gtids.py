@@ -8,7 +8,8 @@ number. Integers have as many bytes more as their first byte has ones at its low
 from __future__ import annotations
 
 from connectors.readers.binlog.kernels.machine.jit import kernel
-from connectors.readers.binlog.kernels.machine.memory import (
+from connectors.readers.binlog.kernels.values.temporal import little_word
+from connectors.readers.machine.memory import (
     copy_bytes,
     fill_zero,
     load_i64,
@@ -17,7 +18,6 @@ from connectors.readers.binlog.kernels.machine.memory import (
     shift_right,
     store_i64,
 )
-from connectors.readers.binlog.kernels.values.temporal import little_word
 
 __all__ = ["GTID_WORDS", "NUMBER", "SOURCE_KEY_WORDS", "TIME", "mariadb_gtid", "mysql_gtid", "same_source"]
 

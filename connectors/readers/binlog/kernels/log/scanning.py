@@ -9,7 +9,7 @@ from __future__ import annotations
 from connectors.readers.binlog.kernels.log import scan_layout as at
 from connectors.readers.binlog.kernels.log.gtids import NUMBER, TIME, mariadb_gtid, mysql_gtid, same_source
 from connectors.readers.binlog.kernels.machine.jit import kernel
-from connectors.readers.binlog.kernels.machine.memory import load_i64, load_u8, load_u16, load_u32, store_i64
+from connectors.readers.machine.memory import load_i64, load_u8, load_u16, load_u32, store_i64
 
 __all__ = ["scan"]
 

@@ -15,8 +15,8 @@ from connectors.readers.binlog.kernels.log.gtids import (
     same_source,
 )
 from connectors.readers.binlog.kernels.machine.jit import kernel
-from connectors.readers.binlog.kernels.machine.memory import load_i64, load_u8, load_u16, load_u32, store_i64
 from connectors.readers.binlog.kernels.values import layout as at
+from connectors.readers.machine.memory import load_i64, load_u8, load_u16, load_u32, store_i64
 
 __all__ = ["begin_mariadb", "begin_mysql", "query"]
 

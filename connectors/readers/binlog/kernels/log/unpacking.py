@@ -9,7 +9,8 @@ QUERY, or the images of a row event, are a byte (0x80, algorithm, bytes of lengt
 from __future__ import annotations
 
 from connectors.readers.binlog.kernels.machine.jit import kernel
-from connectors.readers.binlog.kernels.machine.memory import (
+from connectors.readers.binlog.kernels.values.temporal import big_word, little_word
+from connectors.readers.machine.memory import (
     copy_bytes,
     load_i64,
     load_u8,
@@ -18,7 +19,6 @@ from connectors.readers.binlog.kernels.machine.memory import (
     store_i32,
     store_i64,
 )
-from connectors.readers.binlog.kernels.values.temporal import big_word, little_word
 
 __all__ = [
     "DAMAGED",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from connectors.readers.binlog.kernels.machine.jit import kernel
-from connectors.readers.binlog.kernels.machine.memory import load_i64, load_u8, load_u16, load_u32
+from connectors.readers.machine.memory import load_i64, load_u8, load_u16, load_u32
 
 __all__ = ["BEGIN", "BEGIN_MARIADB", "COMMIT", "ROLLBACK", "next_end", "next_xa"]
 

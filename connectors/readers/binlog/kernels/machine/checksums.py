@@ -9,7 +9,7 @@ import numpy as np
 
 from connectors.readers.binlog.kernels.machine.folding import FOLD_FROM_BYTES, fold, fold_wide
 from connectors.readers.binlog.kernels.machine.jit import kernel
-from connectors.readers.binlog.kernels.machine.memory import load_i64, load_u8, load_u32, shift_right
+from connectors.readers.machine.memory import load_i64, load_u8, load_u32, shift_right
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

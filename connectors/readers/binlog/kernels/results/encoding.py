@@ -7,7 +7,9 @@ with the packet's end. Before a row is begun there is room for its packet's byte
 from __future__ import annotations
 
 from connectors.readers.binlog.kernels.machine.jit import inlined, kernel
-from connectors.readers.binlog.kernels.machine.memory import (
+from connectors.readers.binlog.kernels.results import layout as at
+from connectors.readers.binlog.kernels.results.values import date, datetime, decimal, time, timestamp
+from connectors.readers.machine.memory import (
     copy_bytes,
     load_i32,
     load_i64,
@@ -20,8 +22,6 @@ from connectors.readers.binlog.kernels.machine.memory import (
     store_i32,
     store_i64,
 )
-from connectors.readers.binlog.kernels.results import layout as at
-from connectors.readers.binlog.kernels.results.values import date, datetime, decimal, time, timestamp
 
 __all__ = ["encode"]
 

@@ -6,7 +6,8 @@ Formats of images: MySQL's ``decimal2bin`` (strings/decimal.c) and ``my_*_packed
 from __future__ import annotations
 
 from connectors.readers.binlog.kernels.machine.jit import inlined, kernel
-from connectors.readers.binlog.kernels.machine.memory import (
+from connectors.readers.binlog.kernels.values.temporal import days
+from connectors.readers.machine.memory import (
     load_i64,
     load_u8,
     load_u16,
@@ -17,7 +18,6 @@ from connectors.readers.binlog.kernels.machine.memory import (
     store_i64,
     swap64,
 )
-from connectors.readers.binlog.kernels.values.temporal import days
 
 __all__ = ["date", "datetime", "decimal", "time", "timestamp"]
 

@@ -7,7 +7,18 @@ Every read is behind a comparison with the event's end, every write behind one w
 from __future__ import annotations
 
 from connectors.readers.binlog.kernels.machine.jit import inlined, kernel
-from connectors.readers.binlog.kernels.machine.memory import (
+from connectors.readers.binlog.kernels.rows.locating import locate
+from connectors.readers.binlog.kernels.values import layout as at
+from connectors.readers.binlog.kernels.values.decimals import decimal_18, decimal_38
+from connectors.readers.binlog.kernels.values.temporal import (
+    big_word,
+    date_days,
+    datetime_us,
+    little_word,
+    time_us,
+    timestamp_us,
+)
+from connectors.readers.machine.memory import (
     copy_bytes,
     fill_zero,
     load_i8,
@@ -21,17 +32,6 @@ from connectors.readers.binlog.kernels.machine.memory import (
     store_i16,
     store_i32,
     store_i64,
-)
-from connectors.readers.binlog.kernels.rows.locating import locate
-from connectors.readers.binlog.kernels.values import layout as at
-from connectors.readers.binlog.kernels.values.decimals import decimal_18, decimal_38
-from connectors.readers.binlog.kernels.values.temporal import (
-    big_word,
-    date_days,
-    datetime_us,
-    little_word,
-    time_us,
-    timestamp_us,
 )
 
 __all__ = ["images", "written"]

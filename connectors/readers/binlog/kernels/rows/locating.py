@@ -6,7 +6,9 @@ Columns are taken in runs (see ``layout``): where none of a run is NULL, its col
 from __future__ import annotations
 
 from connectors.readers.binlog.kernels.machine.jit import inlined, kernel
-from connectors.readers.binlog.kernels.machine.memory import (
+from connectors.readers.binlog.kernels.values import layout as at
+from connectors.readers.binlog.kernels.values.temporal import little_word
+from connectors.readers.machine.memory import (
     load_i64,
     load_u8,
     load_u16,
@@ -14,8 +16,6 @@ from connectors.readers.binlog.kernels.machine.memory import (
     store_i8,
     store_i64,
 )
-from connectors.readers.binlog.kernels.values import layout as at
-from connectors.readers.binlog.kernels.values.temporal import little_word
 
 __all__ = ["locate", "short"]
 

@@ -8,7 +8,11 @@ marked as absent in the row's flags.
 from __future__ import annotations
 
 from connectors.readers.binlog.kernels.machine.jit import kernel
-from connectors.readers.binlog.kernels.machine.memory import (
+from connectors.readers.binlog.kernels.rows.images import written
+from connectors.readers.binlog.kernels.rows.locating import locate, short
+from connectors.readers.binlog.kernels.values import layout as at
+from connectors.readers.binlog.kernels.values.temporal import little_word
+from connectors.readers.machine.memory import (
     copy_bytes,
     fill_zero,
     load_i64,
@@ -16,10 +20,6 @@ from connectors.readers.binlog.kernels.machine.memory import (
     store_i8,
     store_i64,
 )
-from connectors.readers.binlog.kernels.rows.images import written
-from connectors.readers.binlog.kernels.rows.locating import locate, short
-from connectors.readers.binlog.kernels.values import layout as at
-from connectors.readers.binlog.kernels.values.temporal import little_word
 
 __all__ = ["partial_row"]
 

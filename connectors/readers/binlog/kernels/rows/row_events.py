@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from connectors.readers.binlog.kernels.machine.jit import kernel
-from connectors.readers.binlog.kernels.machine.memory import (
+from connectors.readers.binlog.kernels.rows.images import images
+from connectors.readers.binlog.kernels.rows.partial_images import partial_row
+from connectors.readers.binlog.kernels.values import layout as at
+from connectors.readers.machine.memory import (
     fill_zero,
     load_i64,
     load_u8,
@@ -14,9 +17,6 @@ from connectors.readers.binlog.kernels.machine.memory import (
     store_i32,
     store_i64,
 )
-from connectors.readers.binlog.kernels.rows.images import images
-from connectors.readers.binlog.kernels.rows.partial_images import partial_row
-from connectors.readers.binlog.kernels.values import layout as at
 
 __all__ = ["rows", "table_map"]
 

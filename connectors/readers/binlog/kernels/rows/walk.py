@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from connectors.readers.binlog.kernels.log.transactions import begin_mariadb, begin_mysql, query
 from connectors.readers.binlog.kernels.machine.jit import kernel
-from connectors.readers.binlog.kernels.machine.memory import load_i64, load_u8, load_u16, store_i64
 from connectors.readers.binlog.kernels.rows.row_events import rows, table_map
 from connectors.readers.binlog.kernels.values import layout as at
+from connectors.readers.machine.memory import load_i64, load_u8, load_u16, store_i64
 
 __all__ = ["walk"]
 

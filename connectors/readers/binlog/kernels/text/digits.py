@@ -10,7 +10,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from connectors.readers.binlog.kernels.machine.jit import kernel
-from connectors.readers.binlog.kernels.machine.memory import load_u8, shift_right, store_i8
+from connectors.readers.machine.memory import load_u8, shift_right, store_i8
 
 __all__ = ["MAX_DOUBLE_BYTES", "put_double", "put_integer", "put_padded", "put_unsigned"]
 

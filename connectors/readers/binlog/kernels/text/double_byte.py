@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from connectors.readers.binlog.kernels.machine.jit import kernel
-from connectors.readers.binlog.kernels.machine.memory import (
+from connectors.readers.machine.memory import (
     load_i32,
     load_i64,
     load_u8,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from connectors.readers.binlog.kernels.machine.jit import kernel, kernel_with_gil
-from connectors.readers.binlog.kernels.machine.memory import (
+from connectors.readers.binlog.kernels.text import json_layout as at
+from connectors.readers.binlog.kernels.text.digits import MAX_DOUBLE_BYTES, put_double, put_integer, put_unsigned
+from connectors.readers.binlog.kernels.text.json_scalars import put_opaque, put_string
+from connectors.readers.machine.memory import (
     load_i16,
     load_i32,
     load_i64,
@@ -13,9 +16,6 @@ from connectors.readers.binlog.kernels.machine.memory import (
     store_i32,
     store_i64,
 )
-from connectors.readers.binlog.kernels.text import json_layout as at
-from connectors.readers.binlog.kernels.text.digits import MAX_DOUBLE_BYTES, put_double, put_integer, put_unsigned
-from connectors.readers.binlog.kernels.text.json_scalars import put_opaque, put_string
 
 __all__ = ["json_text"]
 

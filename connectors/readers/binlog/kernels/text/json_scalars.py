@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from connectors.readers.binlog.kernels.machine.jit import inlined, kernel
-from connectors.readers.binlog.kernels.machine.memory import load_i64, load_u8, load_u32, store_i8, store_i32, store_i64
 from connectors.readers.binlog.kernels.text import json_layout as at
 from connectors.readers.binlog.kernels.text.digits import put_padded, put_unsigned
+from connectors.readers.machine.memory import load_i64, load_u8, load_u32, store_i8, store_i32, store_i64
 
 __all__ = ["put_opaque", "put_string"]
 

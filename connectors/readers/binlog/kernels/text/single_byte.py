@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from connectors.readers.binlog.kernels.machine.jit import inlined, kernel
-from connectors.readers.binlog.kernels.machine.memory import (
+from connectors.readers.binlog.kernels.text.latin1 import latin1_run
+from connectors.readers.machine.memory import (
     load_i32,
     load_i64,
     load_u8,
@@ -13,7 +14,6 @@ from connectors.readers.binlog.kernels.machine.memory import (
     store_i32,
     store_i64,
 )
-from connectors.readers.binlog.kernels.text.latin1 import latin1_run
 
 __all__ = ["MAX_UTF8_BYTES", "high_bytes", "single_byte_text"]
 

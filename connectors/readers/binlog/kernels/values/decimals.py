@@ -7,7 +7,7 @@ inverted; a negative number has all bytes inverted.
 from __future__ import annotations
 
 from connectors.readers.binlog.kernels.machine.jit import inlined, kernel
-from connectors.readers.binlog.kernels.machine.memory import load_i64, load_u8, shift_right, store_i64, swap64
+from connectors.readers.machine.memory import load_i64, load_u8, shift_right, store_i64, swap64
 
 __all__ = ["decimal_18", "decimal_38"]
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from connectors.readers.binlog.kernels.machine.jit import inlined, kernel
-from connectors.readers.binlog.kernels.machine.memory import (
+from connectors.readers.binlog.kernels.values.layout import NO_DATE_32, NO_DATE_64
+from connectors.readers.machine.memory import (
     load_i32,
     load_i64,
     load_u8,
@@ -16,7 +17,6 @@ from connectors.readers.binlog.kernels.machine.memory import (
     shift_right,
     swap64,
 )
-from connectors.readers.binlog.kernels.values.layout import NO_DATE_32, NO_DATE_64
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -30,6 +30,7 @@ __all__ = [
     "store_i32",
     "store_i64",
     "swap64",
+    "trailing_zeros",
 ]
 
 _Load = Callable[[int], int]
@@ -130,6 +131,13 @@ def _shift_right(_context: Any, value: Any, bits: Any) -> Any:
     return types.int64(types.int64, types.int64), generate
 
 
+def _trailing_zeros(_context: Any, value: Any) -> Any:
+    def generate(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.int64), generate
+
+
 copy_bytes: Callable[[int, int, int], None] = _intrinsic(_copy_bytes)
 """Copies *count* bytes from address *source* to address *target*; they do not overlap."""
 
@@ -144,6 +152,9 @@ prefetch_load: Callable[[int], None] = _prefetch(for_writing=False)
 
 swap64: Callable[[int], int] = _intrinsic(_swap64)
 """*value* with its eight bytes in reverse order."""
+
+trailing_zeros: Callable[[int], int] = _intrinsic(_trailing_zeros)
+"""How many bits of *value* are zero below its lowest one; it is not 0."""
 
 shift_right: Callable[[int, int], int] = _intrinsic(_shift_right)
 """*value* shifted right as an unsigned number, 0 <= *bits* <= 63."""

@@ -1,0 +1,30 @@
+"""The kernels of messages that Python calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from connectors.readers.kafka.kernels import changes, locating, moments, numbers, texts
+
+__all__ = ["KERNELS"]
+
+KERNELS: tuple[Any, ...] = (
+    locating.locate,
+    locating.matching,
+    changes.moves,
+    changes.missing,
+    numbers.integers,
+    numbers.booleans,
+    numbers.decimals,
+    numbers.base64_decimals,
+    numbers.doubles,
+    texts.most_bytes,
+    texts.spans,
+    texts.texts,
+    texts.base64_bytes,
+    texts.latin1_bytes,
+    moments.moments,
+    moments.dates,
+    moments.times,
+)
+"""They take numbers and addresses only."""

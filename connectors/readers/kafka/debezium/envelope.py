@@ -1,0 +1,23 @@
+"""The members of Debezium's envelope, in the order in which connectors write them."""
+
+from __future__ import annotations
+
+__all__ = ["MEMBERS"]
+
+_SOURCE = (
+    "version", "connector", "name", "ts_ms", "snapshot", "db", "sequence", "ts_us", "ts_ns", "table", "server_id", "gtid", "file",
+    "pos", "row", "thread", "query",
+)  # fmt: skip
+
+MEMBERS = (
+    "before",
+    "after",
+    "source",
+    *(f"source.{name}" for name in _SOURCE),
+    "transaction",
+    "op",
+    "ts_ms",
+    "ts_us",
+    "ts_ns",
+)
+"""Paths, a dot leading into an object."""

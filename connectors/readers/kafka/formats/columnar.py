@@ -1,0 +1,102 @@
+"""Messages of flat formats by compiled code: what is looked for, and how each type is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from connectors.readers.kafka.formats.decoder import LAST_US
+from connectors.readers.kafka.located import columns
+from connectors.readers.kafka.located.forms import JsonForm
+from connectors.readers.kafka.located.programs import Known
+from connectors.readers.kafka.messages.events import Event
+from historian.errors import UnsupportedEvent
+from historian.schema.snapshots import BYTE_TYPES, INTEGER_TYPES, TEXT_TYPES
+from historian.values.arrow_types import arrow_type
+
+if TYPE_CHECKING:
+    from connectors.readers.kafka.formats.decoder import FlatDecoder
+    from connectors.readers.kafka.formats.tables import FlatFormat
+    from connectors.readers.kafka.messages.events import Conventions
+    from historian.schema.snapshots import ColumnType
+
+__all__ = ["form_of", "known_of", "reading_of"]
+
+
+def form_of(form: FlatFormat) -> JsonForm | None:
+    """What compiled code looks for in messages of a format; None of one that it does not read."""
+    if form.qualified or not form.time_unit_us:
+        return None
+    return JsonForm(
+        members=form.members,
+        op=form.op,
+        ops=form.ops,
+        database=form.database,
+        table=form.table,
+        time=form.time,
+        time_unit_us=form.time_unit_us,
+        time_bounds_us=(0, LAST_US),
+        after=form.data,
+        before=form.old,
+        deleted=form.deleted,
+        is_overlay=form.former == "overlay",
+        false=tuple(path for path in (form.is_ddl, form.partial) if path),
+        object=form.types,
+        tombstones=form.tombstones,
+        exact=form.exact,
+    )
+
+
+def known_of(decoder: FlatDecoder, key: bytes | None, value: bytes) -> Known | None:
+    """What is known of messages such as this one; None where it has no row.
+
+    Args:
+        decoder: which does not tell schemas.
+    """
+    try:
+        events = decoder.events(key, value, "")
+    except UnsupportedEvent:
+        return None
+    rows = [row for each in events if isinstance(each, Event) for row in (each.after, each.before) if row]
+    first = events[0] if events else None
+    if not isinstance(first, Event) or not rows:
+        return None
+    names = tuple(dict.fromkeys(name for row in rows for name in row))
+    return Known(table=first.table, names=names, schema=first.schema, written=first.written)
+
+
+def reading_of(kind: ColumnType, written: Conventions) -> columns.Reading | None:
+    """How values are read as a column of *kind*; None: by no compiled code."""
+    name, wanted = kind.name, arrow_type(kind)
+    if kind.shape:
+        return None
+    if name in (*INTEGER_TYPES, "year"):
+        return columns.integers(wanted, texts=True, wraps=name == "bigint" and kind.unsigned and written.debezium)
+    if name in ("float", "double"):
+        return columns.doubles(wanted, texts=True)
+    if name == "decimal" and pa.types.is_decimal(wanted):
+        return columns.base64_decimals(wanted) if written.decimal == "base64" else columns.decimals(wanted)
+    if name in ("date", "datetime", "timestamp", "time"):
+        return _reading_of_moment(kind, wanted, written)
+    if name == "bit":
+        return columns.booleans(numbers_too=True) if (kind.length or 1) == 1 else None
+    if name in BYTE_TYPES and name != "binary":
+        return {"latin1": columns.latin1_bytes, "base64": columns.base64_bytes}[written.binary]()
+    if name == "enum" and kind.labels:
+        is_number = written.labels == "number"
+        return columns.enum_numbers(kind.labels) if is_number else columns.labels(("", *kind.labels))
+    is_text = name in TEXT_TYPES or (name == "json" and written.documents != "inline")
+    return columns.texts() if is_text and pa.types.is_string(wanted) else None
+
+
+def _reading_of_moment(kind: ColumnType, wanted: pa.DataType, written: Conventions) -> columns.Reading | None:
+    if kind.name == "timestamp":
+        is_utc = written.debezium or written.zone == "UTC"
+        return columns.moments_of(wanted, zulu=written.debezium) if is_utc else None
+    if written.debezium:
+        unit = 1000 if kind.name == "datetime" and kind.fraction <= 3 else 1
+        return columns.integers(wanted, multiplier=unit, texts=True)
+    if kind.name == "date":
+        return columns.dates()
+    return columns.times() if kind.name == "time" else columns.moments_of(wanted, zulu=False)

@@ -1,0 +1,6 @@
+"""Messages in JSON taken apart by compiled code: where their values stand, which rows they are, and values as Arrow's buffers.
+
+What a format calls things does not belong here, nor what is done with a message that a kernel does not understand.
+
+Open to other rooms: ``changes``, ``layout``, ``locating``, ``moments``, ``numbers``, ``texts``.
+"""

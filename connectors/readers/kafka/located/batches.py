@@ -1,0 +1,250 @@
+"""A batch of a partition's messages as runs of located rows, and between them the messages that are read one by one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from connectors.readers.kafka.kernels import layout as at
+from connectors.readers.kafka.kernels.locating import matching
+from connectors.readers.kafka.located.programs import Known, Program, Texts, meta_words
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from connectors.readers.kafka.located.forms import JsonForm
+    from historian.names import TableName
+
+__all__ = ["Batch", "Learn", "LocatedRows", "Locator", "cuts"]
+
+_MOST_BYTES = 2**31 - 1 - at.SLACK
+_CUT_BYTES = 1 << 20
+_CUT_MESSAGES = 4096
+"""So much stays near the processor, and its memory is used again and again."""
+_MOST_PROGRAMS = 256
+_MOST_LEARNED = 32
+_MOST_SLOW = 8
+"""Where one of so many messages is read on its own, all are: runs would be too short."""
+
+
+def cuts(values: Sequence[bytes | None]) -> list[int]:
+    """Where to cut messages into batches: behind which of them each one ends."""
+    if not values:
+        return []
+    sizes = np.cumsum(np.fromiter((len(value or b"") for value in values), np.int64, len(values)))
+    found, begin = [0], 0
+    while found[-1] < len(values):
+        end = int(np.searchsorted(sizes, begin + _CUT_BYTES, side="right"))
+        found.append(min(max(end, found[-1] + 1), found[-1] + _CUT_MESSAGES))
+        begin = int(sizes[found[-1] - 1])
+    return found[1:]
+
+
+class Batch:
+    """Messages of one partition, in order.
+
+    Args:
+        keys, values: None where a message has none.
+        offsets: of the messages.
+    """
+
+    def __init__(self, keys: list[bytes | None], values: list[bytes | None], offsets: NDArray[np.int64]) -> None:
+        self.keys, self.values, self.offsets = keys, values, offsets
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocatedRows:
+    """Rows of one table under one schema, in order; they hold until the next batch.
+
+    Attributes:
+        begin, end: which of the program's rows.
+        offsets, times: of their messages, a row each; times in UTC microseconds.
+    """
+
+    program: Program
+    texts: Texts
+    begin: int
+    end: int
+    offsets: NDArray[np.int64]
+    times: NDArray[np.int64]
+
+    @property
+    def known(self) -> Known:
+        """What is known of their messages."""
+        return self.program.known
+
+    @property
+    def ops(self) -> NDArray[np.uint8]:
+        """Of each row the code of :class:`historian.changelog.operations.Op`, -C and +C of every update."""
+        return self.program.row_ops[self.begin : self.end]
+
+    @property
+    def ordinals(self) -> NDArray[np.int64]:
+        """Of each row the number of its change in the message, from 0."""
+        return self.program.row_ordinals[self.begin : self.end]
+
+    @property
+    def rows_address(self) -> int:
+        """Where the numbers of their images stand, a word each."""
+        return int(self.program.row_images.ctypes.data) + 8 * self.begin
+
+    def part(self, begin: int, end: int) -> LocatedRows:
+        """Those from *begin* to *end* among these."""
+        return LocatedRows(
+            program=self.program,
+            texts=self.texts,
+            begin=self.begin + begin,
+            end=self.begin + end,
+            offsets=self.offsets[begin:end],
+            times=self.times[begin:end],
+        )
+
+    def __len__(self) -> int:
+        return self.end - self.begin
+
+
+Learn = Callable[[bytes | None, bytes], Known | None]
+"""What is known of messages such as the one with that key and value; None where that is nothing."""
+
+
+class Locator:
+    """Finds the rows of batches. What it learns of one message serves for others like it. Not for several threads at once.
+
+    Args:
+        form: of the format.
+        learn: see :data:`Learn`.
+    """
+
+    def __init__(self, form: JsonForm, learn: Learn) -> None:
+        self._form, self._learn = form, learn
+        self._programs: dict[Known, Program] = {}
+        self._meta_words = meta_words(form)
+
+    def runs(self, batch: Batch) -> Iterator[LocatedRows | int]:
+        """The batch's rows of each table in order, and the numbers of messages that are not understood, where they stand.
+
+        Rows of several tables that stand between the same two such messages come table by table.
+        """
+        count = len(batch)
+        values = [value or b"" for value in batch.values]
+        if sum(map(len, values)) > _MOST_BYTES:
+            yield from range(count)
+            return
+        texts = Texts(values)
+        status = np.zeros(count, np.uint8)
+        times = np.empty(count, np.int64)
+        programs = self._located(batch, texts, status, times)
+        slow = np.flatnonzero(status != at.LOCATED)
+        if len(slow) * _MOST_SLOW > count:
+            yield from range(count)
+            return
+        begin = 0
+        for end in [*slow.tolist(), count]:
+            if end > begin:
+                for program, first, behind in _in_order(programs, begin, end):
+                    messages = program.row_messages[first:behind]
+                    yield LocatedRows(
+                        program=program,
+                        texts=texts,
+                        begin=first,
+                        end=behind,
+                        offsets=batch.offsets[messages],
+                        times=times[messages],
+                    )
+            if end < count:
+                yield end
+            begin = end + 1
+
+    def _located(
+        self, batch: Batch, texts: Texts, status: NDArray[np.uint8], times: NDArray[np.int64]
+    ) -> list[Program]:
+        """The programs that have rows of the batch; *status* says which messages are located."""
+        meta = np.zeros(len(batch) * self._meta_words, np.int64)
+        without = [number for number, value in enumerate(batch.values) if value is None]
+        status[without] = at.LOCATED if self._form.tombstones else at.SLOW
+        keys: Texts | None = None
+        used: list[Program] = []
+        waiting = list(self._programs.values())
+        learned = 0
+        while True:
+            for program in waiting:
+                todo = np.flatnonzero((status == at.OPEN) | (status == at.STRANGE))
+                if not len(todo):
+                    return used
+                if program.known.key is not None:
+                    keys = keys or Texts([key or b"" for key in batch.keys])
+                    todo = todo[self._of_key(batch, keys, program.known.key)[todo]]
+                program.locate(texts, todo, status, meta, times)
+                if program.rows:
+                    used.append(program)
+            todo = np.flatnonzero((status == at.OPEN) | (status == at.STRANGE))
+            if not len(todo) or learned >= _MOST_LEARNED:
+                return used
+            learned += 1
+            found = self._found(batch, int(todo[0]))
+            if found is None:
+                status[todo[0]] = at.SLOW
+            waiting = [] if found is None else [found]
+
+    def _found(self, batch: Batch, number: int) -> Program | None:
+        """A program for messages such as that one; None where there is none, or none that is new."""
+        known = self._learn(batch.keys[number], batch.values[number] or b"")
+        if known is None or known in self._programs:
+            return None
+        if not (self._form.prefixed or known.in_order):
+            # Rows that lack fields are understood too: one program for all names is enough.
+            for other in [each for each in self._programs if each.table == known.table]:
+                del self._programs[other]
+                known = replace(known, names=tuple(dict.fromkeys((*known.names, *other.names))))
+        if len(self._programs) >= _MOST_PROGRAMS:
+            self._programs.clear()
+        found = self._programs[known] = Program(self._form, known)
+        return found
+
+    def _of_key(self, batch: Batch, keys: Texts, key: bytes) -> NDArray[np.bool_]:
+        """Of each message whether it has such a key."""
+        if not key:
+            return np.array([each is None for each in batch.keys], np.bool_)
+        matches = np.zeros(len(batch), np.uint8)
+        prefix = np.frombuffer(key, np.uint8)
+        matching(
+            keys.address,
+            keys.starts.ctypes.data,
+            len(batch),
+            prefix.ctypes.data,
+            len(key),
+            ord("}"),
+            matches.ctypes.data,
+        )
+        return matches.astype(np.bool_)
+
+
+def _in_order(programs: list[Program], begin: int, end: int) -> Iterator[tuple[Program, int, int]]:
+    """Which rows of which program the messages from *begin* to *end* have, each table's in order."""
+    by_table: dict[TableName, list[tuple[Program, int, int]]] = {}
+    for program in programs:
+        first, behind = np.searchsorted(program.row_messages[: program.rows], [begin, end]).tolist()
+        if behind > first:
+            by_table.setdefault(program.known.table, []).append((program, first, behind))
+    for found in by_table.values():
+        if len(found) == 1:
+            yield found[0]
+            continue
+        # Messages under one schema and under another one may take turns.
+        messages = np.concatenate([program.row_messages[first:behind] for program, first, behind in found])
+        whose = np.repeat(np.arange(len(found)), [behind - first for _, first, behind in found])
+        whose = whose[np.argsort(messages, kind="stable")]
+        turns = [0, *(np.flatnonzero(np.diff(whose)) + 1).tolist(), len(whose)]
+        places = [first for _, first, _ in found]
+        for at_row, until in itertools.pairwise(turns):
+            number = int(whose[at_row])
+            place = places[number]
+            places[number] = place + until - at_row
+            yield found[number][0], place, place + until - at_row
