@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from connectors.readers.kafka.kernels import changes, locating, moments, numbers, texts
+from connectors.readers.kafka.kernels import avro_values, avro_walk, changes, locating, moments, numbers, texts
 
 __all__ = ["KERNELS"]
 
@@ -26,5 +26,10 @@ KERNELS: tuple[Any, ...] = (
     moments.moments,
     moments.dates,
     moments.times,
+    avro_walk.locate_avro,
+    avro_values.avro_integers,
+    avro_values.avro_floats,
+    avro_values.avro_decimals,
+    avro_values.avro_bodies,
 )
 """They take numbers and addresses only."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from connectors.readers.kafka.avro.columnar import AvroLocator
 from connectors.readers.kafka.avro.events import AvroEventReader
 from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.debezium import columnar as debezium
@@ -46,6 +47,8 @@ def locator_of(decoder: Decoder) -> Locator | None:
     """What finds the rows of batches of messages that *decoder* reads for their rows; None where compiled code does not read its format."""
     if isinstance(decoder, EventReader):
         return Locator(debezium.FORM, lambda key, value: debezium.known_of(decoder, key, value))
+    if isinstance(decoder, AvroEventReader):
+        return AvroLocator(decoder)
     if isinstance(decoder, FlatDecoder):
         form = flat.form_of(decoder.format)
         return None if form is None else Locator(form, lambda key, value: flat.known_of(decoder, key, value))

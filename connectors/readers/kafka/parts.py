@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from connectors.readers.kafka.avro import columnar as avro
+from connectors.readers.kafka.avro.programs import AvroProgram
 from connectors.readers.kafka.debezium import columnar as debezium
 from connectors.readers.kafka.debezium.values import arrow_column
 from connectors.readers.kafka.formats import columnar as flat
@@ -101,12 +103,13 @@ class ColumnRows:
         """Located rows, which do *ops*, written under *written*."""
         system = _system(ops, found.times, found.offsets, found.ordinals + _ORDINAL)
         fields, conventions = _by_name(known.schema), known.written
+        reading_of = avro.reading_of if isinstance(found.program, AvroProgram) else debezium.reading_of
 
         def array(column: Column) -> pa.Array:
             convert = _convert(column, fields, conventions)
             if conventions is None:
                 field = fields.get(column.name)
-                reading = None if field is None else debezium.reading_of(field, column.type)
+                reading = None if field is None else reading_of(field, column.type)
             else:
                 reading = flat.reading_of(column.type, conventions)
             is_whole = conventions is not None and conventions.whole

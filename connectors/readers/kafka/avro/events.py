@@ -40,6 +40,10 @@ class AvroEventReader:
         found = changed(payload, lambda: self._schema(key, writer, where), where, _unlike)
         return () if found is None else (found,)
 
+    def writer(self, value: bytes) -> Writer:
+        """The schema that a message was written with; raises as :meth:`events` does."""
+        return self._writers.of(value, "a message")
+
     def _schema(self, key: bytes | None, writer: Writer, where: str) -> RowSchema:
         key_writer = None if key is None else self._writers.of(key, f"the key of {where}")
         held = self._schemas.get((key_writer, writer))

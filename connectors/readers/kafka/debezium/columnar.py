@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from connectors.readers.kafka.messages.events import Field
     from historian.schema.snapshots import ColumnType
 
-__all__ = ["FORM", "known_of", "reading_of"]
+__all__ = ["FORM", "Readings", "known_of", "reading_of"]
 
 FORM = JsonForm(
     members=MEMBERS,
@@ -66,15 +68,28 @@ def known_of(reader: EventReader, key: bytes | None, value: bytes) -> Known | No
     )
 
 
-def reading_of(field: Field, kind: ColumnType) -> columns.Reading | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """How values become columns, where that depends on how messages are written; see :mod:`connectors.readers.kafka.located.columns`."""
+
+    integers: Callable[..., columns.Reading] = columns.integers
+    doubles: Callable[[pa.DataType], columns.Reading] = columns.doubles
+    bodies: Callable[[], columns.Reading] = columns.base64_bytes
+    decimals: Callable[[pa.DataType], columns.Reading] = columns.base64_decimals
+
+
+_JSON = Readings()
+
+
+def reading_of(field: Field, kind: ColumnType, made: Readings = _JSON) -> columns.Reading | None:
     """How values of a field are read as a column of *kind*; None: by no compiled code."""
     meaning, wanted = field.name, arrow_type(kind)
     if field.type == "bytes":
         if meaning == "" and pa.types.is_binary(wanted):
-            return columns.base64_bytes()
+            return made.bodies()
         is_number = meaning == "org.apache.kafka.connect.data.Decimal" and kind.name == "decimal"
         if is_number and pa.types.is_decimal(wanted) and int(field.parameters.get("scale", 0)) == wanted.scale:
-            return columns.base64_decimals(wanted)
+            return made.decimals(wanted)
         return None
     if field.type == "string":
         if meaning == "io.debezium.time.ZonedTimestamp" and pa.types.is_timestamp(wanted):
@@ -84,26 +99,26 @@ def reading_of(field: Field, kind: ColumnType) -> columns.Reading | None:
         if meaning == "io.debezium.data.Enum":
             return columns.texts(escapes=False)
         return columns.texts() if meaning in _TEXTS else None
-    return _reading_of_number(field, kind, wanted)
+    return _reading_of_number(field, kind, wanted, made)
 
 
-def _reading_of_number(field: Field, kind: ColumnType, wanted: pa.DataType) -> columns.Reading | None:
+def _reading_of_number(field: Field, kind: ColumnType, wanted: pa.DataType, made: Readings) -> columns.Reading | None:
     meaning = field.name
     if pa.types.is_timestamp(wanted) or (kind.name == "time" and wanted == pa.int64()):
         if meaning in (*_MILLISECONDS, *_TIMES_MS):
-            return columns.integers(wanted, multiplier=1000)
+            return made.integers(wanted, multiplier=1000)
         if meaning in _NANOSECONDS:
-            return columns.integers(wanted, divisor=1000)
+            return made.integers(wanted, divisor=1000)
         is_us = meaning in ("io.debezium.time.MicroTimestamp", "io.debezium.time.MicroTime")
-        return columns.integers(wanted) if is_us else None
+        return made.integers(wanted) if is_us else None
     if pa.types.is_date(wanted):
         is_days = meaning in ("io.debezium.time.Date", "org.apache.kafka.connect.data.Date")
-        return columns.integers(wanted) if is_days else None
+        return made.integers(wanted) if is_days else None
     if meaning not in ("", "io.debezium.time.Year"):
         return None
     if kind.name in (*INTEGER_TYPES, "year"):
         truths = kind.name == "tinyint" and field.type == "boolean"
-        return columns.integers(wanted, truths=truths, wraps=kind.name == "bigint" and kind.unsigned)
+        return made.integers(wanted, truths=truths, wraps=kind.name == "bigint" and kind.unsigned)
     if kind.name in ("float", "double") and pa.types.is_floating(wanted):
-        return columns.doubles(wanted)
+        return made.doubles(wanted)
     return columns.booleans() if pa.types.is_boolean(wanted) else None

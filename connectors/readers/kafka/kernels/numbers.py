@@ -22,7 +22,7 @@ from connectors.readers.machine.memory import (
     store_i64,
 )
 
-__all__ = ["base64_decimals", "booleans", "decimals", "doubles", "integers", "word_of"]
+__all__ = ["base64_decimals", "booleans", "decimals", "doubles", "integers", "store_number", "word_of"]
 
 _POWERS = tuple(10**power for power in range(19))
 _FLOATS = tuple(float(10**power) for power in range(23))
@@ -38,7 +38,8 @@ def word_of(images: int, columns: int, column: int, rows: int, row: int) -> int:
 
 
 @inlined
-def _store(out: int, width: int, row: int, value: int, wraps: int) -> None:
+def store_number(out: int, width: int, row: int, value: int, wraps: int) -> None:
+    """Stores an integer of *width* bytes as the value of *row*; *wraps*: see :func:`integers`."""
     if width == 4:
         store_i32(out + 4 * row, value)
     elif width == 8:
@@ -99,7 +100,7 @@ def integers(
                 found = at.MISFIT
                 misfits += 1
                 value = 0
-        _store(out, width, row, value, wraps)
+        store_number(out, width, row, value, wraps)
         store_i8(status + row, found)
     return misfits
 
@@ -193,7 +194,7 @@ def decimals(
                 found = at.MISFIT
                 misfits += 1
                 value = 0
-        _store(out, 16, row, value, 0)
+        store_number(out, 16, row, value, 0)
         store_i8(status + row, found)
     return misfits
 
@@ -249,7 +250,7 @@ def base64_decimals(
             if found == at.MISFIT:
                 misfits += 1
                 value = 0
-        _store(out, 16, row, value, 0)
+        store_number(out, 16, row, value, 0)
         store_i8(status + row, found)
     return misfits
 

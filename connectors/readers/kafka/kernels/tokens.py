@@ -9,7 +9,7 @@ from connectors.readers.kafka.kernels import layout as at
 from connectors.readers.kafka.kernels.jit import inlined, kernel
 from connectors.readers.machine.memory import load_i64, load_u8, shift_right, trailing_zeros
 
-__all__ = ["blank", "length_of", "same", "skip", "start_of", "value"]
+__all__ = ["blank", "character", "length_of", "same", "skip", "start_of", "value"]
 
 _ONES = 0x0101010101010101
 _QUOTES = 0x2222222222222222
@@ -78,7 +78,7 @@ def _is_follow(position: int) -> bool:
 
 
 @kernel
-def _character(position: int) -> int:
+def character(position: int) -> int:
     """The bytes of the UTF-8 character at *position*, which is not ASCII; 0 where it is none."""
     first = load_u8(position)
     second = load_u8(position + 1)
@@ -139,7 +139,7 @@ def _text(position: int) -> int:
             size = _escape(position)
             escaped = 1
         elif byte >= 0x80:
-            size = _character(position)
+            size = character(position)
         else:
             size = 0
         if size == 0:

@@ -11,7 +11,7 @@ import numpy as np
 
 from connectors.readers.kafka.kernels import layout as at
 from connectors.readers.kafka.kernels.locating import matching
-from connectors.readers.kafka.located.programs import Known, Program, Texts, meta_words
+from connectors.readers.kafka.located.programs import Known, Program, RowProgram, Texts, meta_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,7 +68,7 @@ class LocatedRows:
         offsets, times: of their messages, a row each; times in UTC microseconds.
     """
 
-    program: Program
+    program: RowProgram
     texts: Texts
     begin: int
     end: int
@@ -164,7 +164,7 @@ class Locator:
 
     def _located(
         self, batch: Batch, texts: Texts, status: NDArray[np.uint8], times: NDArray[np.int64]
-    ) -> list[Program]:
+    ) -> Sequence[RowProgram]:
         """The programs that have rows of the batch; *status* says which messages are located."""
         meta = np.zeros(len(batch) * self._meta_words, np.int64)
         without = [number for number, value in enumerate(batch.values) if value is None]
@@ -226,9 +226,9 @@ class Locator:
         return matches.astype(np.bool_)
 
 
-def _in_order(programs: list[Program], begin: int, end: int) -> Iterator[tuple[Program, int, int]]:
+def _in_order(programs: Sequence[RowProgram], begin: int, end: int) -> Iterator[tuple[RowProgram, int, int]]:
     """Which rows of which program the messages from *begin* to *end* have, each table's in order."""
-    by_table: dict[TableName, list[tuple[Program, int, int]]] = {}
+    by_table: dict[TableName, list[tuple[RowProgram, int, int]]] = {}
     for program in programs:
         first, behind = np.searchsorted(program.row_messages[: program.rows], [begin, end]).tolist()
         if behind > first:

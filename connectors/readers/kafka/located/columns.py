@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -33,6 +30,7 @@ __all__ = [
     "decimals",
     "doubles",
     "enum_numbers",
+    "fixed",
     "integers",
     "labels",
     "latin1_bytes",
@@ -40,6 +38,7 @@ __all__ = [
     "texts",
     "times",
     "values_of",
+    "varying",
 ]
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -65,7 +64,7 @@ Reading = Callable[[_Cells], "tuple[pa.Array, NDArray[np.uint8]]"]
 """Makes an array of a column, and of each row a byte that says what it is: ``NO_VALUE``, ``HAS_VALUE`` or ``MISFIT``, which is NULL so far."""
 
 Convert = Callable[[Sequence[Any]], pa.Array]
-"""Makes an array of values as JSON has them, None for NULL."""
+"""Makes an array of values as messages have them, None for NULL."""
 
 
 def array_of(rows: LocatedRows, name: str, reading: Reading | None, convert: Convert, *, whole: bool) -> pa.Array:
@@ -99,7 +98,7 @@ def array_of(rows: LocatedRows, name: str, reading: Reading | None, convert: Con
 
 
 def values_of(rows: LocatedRows, name: str) -> list[Any]:
-    """The values of a column as JSON has them, None for NULL and where there is none."""
+    """The values of a column as messages have them, None for NULL and where there is none."""
     column = rows.program.slots.get(name)
     return [None] * len(rows) if column is None else _values(_cells(rows, column), None)
 
@@ -110,27 +109,17 @@ def _cells(rows: LocatedRows, column: int) -> _Cells:
 
 
 def _values(cells: _Cells, chosen: NDArray[np.intp] | None) -> list[Any]:
-    """Values as JSON has them: of all rows, or of those *chosen*."""
-    program, body = cells.rows.program, cells.rows.texts.body
-    images = program.row_images[cells.rows.begin : cells.rows.end]
-    words = program.words(cells.place[3])[images if chosen is None else images[chosen]].view(np.uint64)
-    kinds = (words >> np.uint64(at.KIND_AT)).astype(np.int64)
-    quoted = (kinds == at.TEXT) | (kinds == at.ESCAPED)
-    starts = (words & np.uint64(at.START_MASK)).astype(np.int64) - quoted
-    ends = starts + ((words >> np.uint64(at.START_BITS)) & np.uint64(at.LENGTH_MASK)).astype(np.int64) + 2 * quoted
-    pieces = [
-        body[start:end] if kind > at.NULL else b"null"
-        for kind, start, end in zip(kinds.tolist(), starts.tolist(), ends.tolist(), strict=True)
-    ]
-    text = b"[" + b",".join(pieces) + b"]"
-    found: list[Any] = json.loads(text, parse_float=Decimal) if program.form.exact else orjson.loads(text)
-    return found
+    """Values as messages have them: of all rows, or of those *chosen*."""
+    rows = cells.rows
+    numbers = np.arange(rows.begin, rows.end) if chosen is None else rows.begin + chosen
+    return rows.program.values(rows.texts, numbers, cells.place[3])
 
 
 # ---- of fixed width --------------------------------------------------------------------------------------------------
-def _fixed(
+def fixed(
     cells: _Cells, kind: pa.DataType, width: int, kernel: Callable[..., int], *more: int
 ) -> tuple[pa.Array, NDArray[np.uint8]]:
+    """What a kernel makes of a column: values of *width* bytes."""
     out, status = np.empty(cells.count * width, np.uint8), np.empty(cells.count, np.uint8)
     kernel(*cells.place, out.ctypes.data, status.ctypes.data, *more)
     return _array(kind, [pa.py_buffer(out)], status), status
@@ -156,17 +145,17 @@ def integers(
     width = kind.bit_width // 8
     low, high = (-(1 << 8 * width - 1), (1 << 8 * width - 1) - 1) if width < 8 else (_LEAST, _MOST)
     more = (width, low, high, multiplier, divisor, int(texts), int(truths), int(wraps))
-    return lambda cells: _fixed(cells, kind, width, numbers.integers, *more)
+    return lambda cells: fixed(cells, kind, width, numbers.integers, *more)
 
 
 def decimals(kind: pa.DataType) -> Reading:
     """Texts and numbers as DECIMAL."""
-    return lambda cells: _fixed(cells, kind, 16, numbers.decimals, kind.precision, kind.scale)
+    return lambda cells: fixed(cells, kind, 16, numbers.decimals, kind.precision, kind.scale)
 
 
 def base64_decimals(kind: pa.DataType) -> Reading:
     """Digits without a point as a number in base64, as DECIMAL of that many digits behind it."""
-    return lambda cells: _fixed(cells, kind, 16, numbers.base64_decimals, kind.precision, _SIX_BITS.ctypes.data)
+    return lambda cells: fixed(cells, kind, 16, numbers.base64_decimals, kind.precision, _SIX_BITS.ctypes.data)
 
 
 def doubles(kind: pa.DataType, *, texts: bool = False) -> Reading:
@@ -214,23 +203,24 @@ def booleans(*, numbers_too: bool = False) -> Reading:
 
 def moments_of(kind: pa.DataType, *, zulu: bool) -> Reading:
     """Texts of a date and a time in UTC, with a Z behind where *zulu*."""
-    return lambda cells: _fixed(cells, kind, 8, moments.moments, int(zulu))
+    return lambda cells: fixed(cells, kind, 8, moments.moments, int(zulu))
 
 
 def dates() -> Reading:
     """Texts of dates."""
-    return lambda cells: _fixed(cells, pa.date32(), 4, moments.dates)
+    return lambda cells: fixed(cells, pa.date32(), 4, moments.dates)
 
 
 def times() -> Reading:
     """Texts of TIME as microseconds."""
-    return lambda cells: _fixed(cells, pa.int64(), 8, moments.times)
+    return lambda cells: fixed(cells, pa.int64(), 8, moments.times)
 
 
 # ---- of varying width ------------------------------------------------------------------------------------------------
-def _varying(
+def varying(
     cells: _Cells, kind: pa.DataType, kernel: Callable[..., int], *more: int
 ) -> tuple[pa.Array, NDArray[np.uint8]]:
+    """What a kernel makes of a column: values of as many bytes as they have."""
     size = text_kernels.most_bytes(*cells.place[1:])
     offsets, data = np.empty(cells.count + 1, np.int32), np.empty(size + at.SLACK, np.uint8)
     status = np.empty(cells.count, np.uint8)
@@ -240,17 +230,17 @@ def _varying(
 
 def texts(*, escapes: bool = True) -> Reading:
     """Texts; with *escapes* those too that have some."""
-    return lambda cells: _varying(cells, pa.string(), text_kernels.texts, int(escapes))
+    return lambda cells: varying(cells, pa.string(), text_kernels.texts, int(escapes))
 
 
 def base64_bytes() -> Reading:
     """Bytes in base64 with padding."""
-    return lambda cells: _varying(cells, pa.binary(), text_kernels.base64_bytes, _SIX_BITS.ctypes.data)
+    return lambda cells: varying(cells, pa.binary(), text_kernels.base64_bytes, _SIX_BITS.ctypes.data)
 
 
 def latin1_bytes() -> Reading:
     """Bytes of which each is the character of its number."""
-    return lambda cells: _varying(cells, pa.binary(), text_kernels.latin1_bytes)
+    return lambda cells: varying(cells, pa.binary(), text_kernels.latin1_bytes)
 
 
 def labels(known: Sequence[str]) -> Reading:

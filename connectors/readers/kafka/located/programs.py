@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import orjson
 
 from connectors.readers.kafka.kernels import layout as at
 from connectors.readers.kafka.kernels.locating import locate
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from connectors.readers.kafka.messages.events import Conventions, RowSchema
     from historian.names import TableName
 
-__all__ = ["Known", "Program", "Texts", "meta_words"]
+__all__ = ["Known", "Program", "RowProgram", "Texts", "meta_words"]
 
 _CODES = {"c": at.CREATED, "r": at.CREATED, "u": at.UPDATED, "d": at.DELETED}
 _LONGEST_OP = 8
@@ -93,6 +95,33 @@ def _parents(path: str) -> Iterator[str]:
     while "." in path:
         path = path.rpartition(".")[0]
         yield path
+
+
+class RowProgram(Protocol):
+    """Leads a walk over messages of what is ``known``, and holds the rows of the last one.
+
+    Attributes:
+        slots: the columns of row images, by name.
+        row_images, row_messages, row_ordinals: a word a row; ``row_ops``: a byte.
+    """
+
+    known: Known
+    slots: dict[str, int]
+    row_images: NDArray[np.int64]
+    row_messages: NDArray[np.int64]
+    row_ordinals: NDArray[np.int64]
+    row_ops: NDArray[np.uint8]
+
+    @property
+    def rows(self) -> int:
+        """How many rows the messages of the last walk have."""
+
+    @property
+    def images(self) -> int:
+        """The address of the row images."""
+
+    def values(self, texts: Texts, rows: NDArray[np.intp], column: int) -> list[Any]:
+        """The values of a column in *rows*, of messages that are *texts*, as one reads them without compiled code; None for NULL."""
 
 
 class Program:
@@ -255,6 +284,21 @@ class Program:
         columns = max(1, len(self.known.names))
         used = int(self._state[at.IMAGES_USED])
         return self._images[: used * columns].reshape(used, columns)[:, column]
+
+    def values(self, texts: Texts, rows: NDArray[np.intp], column: int) -> list[Any]:
+        """The values of a column in *rows* as JSON has them, see :class:`RowProgram`."""
+        words = self.words(column)[self.row_images[rows]].view(np.uint64)
+        kinds = (words >> np.uint64(at.KIND_AT)).astype(np.int64)
+        quoted = (kinds == at.TEXT) | (kinds == at.ESCAPED)
+        starts = (words & np.uint64(at.START_MASK)).astype(np.int64) - quoted
+        ends = starts + ((words >> np.uint64(at.START_BITS)) & np.uint64(at.LENGTH_MASK)).astype(np.int64) + 2 * quoted
+        pieces = [
+            texts.body[start:end] if kind > at.NULL else b"null"
+            for kind, start, end in zip(kinds.tolist(), starts.tolist(), ends.tolist(), strict=True)
+        ]
+        text = b"[" + b",".join(pieces) + b"]"
+        found: list[Any] = json.loads(text, parse_float=Decimal) if self.form.exact else orjson.loads(text)
+        return found
 
     @property
     def images(self) -> int:

@@ -1,0 +1,143 @@
+"""Debezium's messages as Avro by compiled code: which are located by which program, and how each type is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from connectors.readers.kafka.avro.programs import AvroProgram, Unwalkable
+from connectors.readers.kafka.debezium import columnar as debezium
+from connectors.readers.kafka.kernels import avro_values
+from connectors.readers.kafka.kernels import layout as at
+from connectors.readers.kafka.located import columns
+from connectors.readers.kafka.located.batches import Batch, Locator
+from connectors.readers.kafka.located.programs import Known, Texts
+from connectors.readers.kafka.registry.wire import HEADER_BYTES
+from historian.errors import UnsupportedEvent
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from connectors.readers.kafka.avro.events import AvroEventReader
+    from connectors.readers.kafka.messages.events import Field
+    from historian.schema.snapshots import ColumnType
+
+__all__ = ["AvroLocator", "reading_of"]
+
+_MOST_LEARNED = 32
+_MOST_PROGRAMS = 256
+_NONE, _NO_HEADER = -1, -2
+_LEAST, _MOST = -(2**63), 2**63 - 1
+
+
+class AvroLocator(Locator):
+    """Finds the rows of batches that *reader* reads one by one. Not for several threads at once."""
+
+    def __init__(self, reader: AvroEventReader) -> None:
+        self._reader = reader
+        self._by_schemas: dict[tuple[int, int], list[AvroProgram]] = {}
+
+    def _located(
+        self, batch: Batch, texts: Texts, status: NDArray[np.uint8], times: NDArray[np.int64]
+    ) -> list[AvroProgram]:
+        """The programs that have rows of the batch; *status* says which messages are located."""
+        ids = _schema_ids(batch.values, texts)
+        keys = _schema_ids(batch.keys, Texts([key or b"" for key in batch.keys]))
+        status[ids == _NONE] = at.LOCATED
+        status[(ids == _NO_HEADER) | (keys == _NO_HEADER)] = at.SLOW
+        used = list[AvroProgram]()
+        if sum(map(len, self._by_schemas.values())) > _MOST_PROGRAMS:
+            self._by_schemas.clear()
+        for pair in dict.fromkeys(zip(ids.tolist(), keys.tolist(), strict=True)):
+            if _NO_HEADER in pair or pair[0] == _NONE:
+                continue
+            is_of_pair = (ids == pair[0]) & (keys == pair[1])
+            programs = self._by_schemas.setdefault(pair, [])
+            number = tried = 0
+            while len(todo := np.flatnonzero(is_of_pair & (status == at.OPEN))):
+                if number == len(programs):
+                    tried += 1
+                    if tried > _MOST_LEARNED:
+                        status[todo] = at.SLOW
+                        break
+                    learned = self._learned(batch, int(todo[0]))
+                    if learned is None:
+                        status[todo[0]] = at.SLOW
+                        continue
+                    programs.append(learned)
+                program = programs[number]
+                program.locate(texts, todo, status, times)
+                used += [program] if program.rows else []
+                number += 1
+        return used
+
+    def _learned(self, batch: Batch, number: int) -> AvroProgram | None:
+        """A program for messages such as that one; None where there is none."""
+        key, value = batch.keys[number], batch.values[number] or b""
+        try:
+            events = self._reader.events(key, value, "a message")
+            if not events:
+                return None
+            event = events[0]
+            known = Known(
+                table=event.table,
+                names=tuple(field.column.name for field in event.schema.fields),
+                schema=event.schema,
+                written=None,
+                prefix=value[:HEADER_BYTES],
+            )
+            return AvroProgram(self._reader.writer(value), known)
+        except (UnsupportedEvent, Unwalkable):
+            return None
+
+
+def _schema_ids(messages: list[bytes | None], texts: Texts) -> NDArray[np.int64]:
+    """Of each message the id of its schema, _NONE where there is no message, and _NO_HEADER."""
+    starts, sizes = texts.starts[:-1], np.diff(texts.starts)
+    body = np.frombuffer(texts.body, np.uint8)
+    found = np.zeros(len(messages), np.int64)
+    for place in range(1, HEADER_BYTES):
+        found = found << 8 | body[starts + place]
+    found[(sizes < HEADER_BYTES) | (body[starts] != 0) | (found == 0)] = _NO_HEADER
+    found[[number for number, message in enumerate(messages) if message is None]] = _NONE
+    return found
+
+
+def reading_of(field: Field, kind: ColumnType) -> columns.Reading | None:
+    """How values of a field are read as a column of *kind*; None: by no compiled code."""
+    if "\\" in field.parameters.get("allowed", ""):
+        return None
+    return debezium.reading_of(field, kind, READINGS)
+
+
+def _integers(
+    kind: pa.DataType, *, multiplier: int = 1, divisor: int = 1, truths: bool = False, wraps: bool = False
+) -> columns.Reading:
+    width = kind.bit_width // 8
+    low, high = (-(1 << 8 * width - 1), (1 << 8 * width - 1) - 1) if width < 8 else (_LEAST, _MOST)
+    more = (width, low, high, multiplier, divisor, int(truths), int(wraps))
+    return lambda cells: columns.fixed(cells, kind, width, avro_values.avro_integers, *more)
+
+
+def _doubles(kind: pa.DataType) -> columns.Reading:
+    width = kind.bit_width // 8
+    return lambda cells: columns.fixed(cells, kind, width, avro_values.avro_floats, width)
+
+
+def _bodies() -> columns.Reading:
+    return lambda cells: columns.varying(cells, pa.binary(), avro_values.avro_bodies)
+
+
+def _decimals(kind: pa.DataType) -> columns.Reading:
+    return lambda cells: columns.fixed(cells, kind, 16, avro_values.avro_decimals, kind.precision)
+
+
+READINGS = debezium.Readings(
+    integers=_integers,
+    doubles=_doubles,
+    bodies=_bodies,
+    decimals=_decimals,
+)
+"""How values of Avro become columns, where they are not as in JSON."""
