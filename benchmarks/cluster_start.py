@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -39,8 +40,10 @@ def main() -> None:
 
 def _run(config: Path) -> float:
     begin_s = time.perf_counter()
+    # Else each run compiles anew what it imports, which an installed package has compiled.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     command = [sys.executable, "-c", "from connectors.cli import main; main()", "run", str(config), "--once"]
-    subprocess.run(command, check=True, capture_output=True)
+    subprocess.run(command, check=True, capture_output=True, env=environment)
     return time.perf_counter() - begin_s
 
 

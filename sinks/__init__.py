@@ -2,7 +2,7 @@
 
 Sources and configuration files do not belong here (:mod:`connectors`).
 
-Open to other rooms: ``console``, ``session``.
+Open to other rooms: ``console``, ``late_session``, ``session``.
 """
 
 from __future__ import annotations

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from historian.errors import HistorianError
+from sinks.late_session import LateSession
 from sinks.spark_settings import DELTA_EXTENSION, chosen_settings, is_local, said_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SessionUnusable", "runs_here", "session_beside", "spark_session"]
+__all__ = ["SessionUnusable", "late_session", "runs_here", "session_beside", "spark_session"]
 
 _PYTHON = "spark.pyspark.python"
 _NAME = "spark.app.name"
@@ -47,12 +48,35 @@ def spark_session(
     Raises:
         SessionUnusable: the environment asks for Spark Connect.
     """
-    from pyspark import SparkConf, SparkContext
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     if SparkContext._active_spark_context is not None:  # noqa: SLF001 there is no public way to ask
         # A builder with settings would change those of the session that runs.
         return SparkSession.builder.getOrCreate()
+    chosen = _chosen(jars, master, name, settings)
+    os.environ["PYSPARK_PYTHON"] = chosen[_PYTHON]
+    builder = SparkSession.builder
+    for key, value in chosen.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def late_session(
+    *, jars: Sequence[Path], master: str | None, name: str, settings: Mapping[str, str]
+) -> SparkSession | LateSession:
+    """The same, made when it is needed (:class:`~sinks.late_session.LateSession`) where it runs on this machine and none runs yet."""
+    from pyspark import SparkContext
+
+    if SparkContext._active_spark_context is not None or not runs_here(settings.get("spark.master", master)):  # noqa: SLF001 same
+        return spark_session(jars=jars, master=master, name=name, settings=settings)
+    return LateSession(_chosen(jars, master, name, settings))
+
+
+def _chosen(jars: Sequence[Path], master: str | None, name: str, settings: Mapping[str, str] | None) -> dict[str, str]:
+    """All settings of a new session. Under ``spark-submit`` Java gets what it lacks of *jars*."""
+    from pyspark import SparkConf, SparkContext
+
     said = said_settings()
     _refuse_connect({**said, **(settings or {})})
     if _is_submitted():
@@ -67,12 +91,8 @@ def spark_session(
     else:
         chosen = chosen_settings(said, settings or {}, master=master, jars=",".join(map(str, jars)))
     # Workers must run an interpreter that has our packages; what the environment says wins over the setting.
-    python = chosen.setdefault(_PYTHON, _python(chosen["spark.master"]))
-    os.environ["PYSPARK_PYTHON"] = python
-    builder = SparkSession.builder
-    for key, value in {**chosen, _NAME: name}.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    chosen.setdefault(_PYTHON, _python(chosen["spark.master"]))
+    return {**chosen, _NAME: name}
 
 
 def runs_here(master: str | None = None) -> bool:

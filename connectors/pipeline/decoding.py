@@ -21,6 +21,7 @@ from connectors.tracking.ranges import SEQUENCE_BITS
 from historian.changelog.chunks import CHUNK_STREAM, Chunk, chunk_row
 from historian.plans.plans import Plan, PlannedRange, PlannedTable
 from sinks.contract.local_chunks import LocalChunks
+from sinks.late_session import master_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -134,5 +135,5 @@ def _chunk_rows(reads: Sequence[_Range], batches: Iterable[pa.RecordBatch]) -> I
 
 def is_local(spark: SparkSession) -> bool:
     """Whether Spark's tasks run in the driver's own process."""
-    master = spark.sparkContext.master or ""
+    master = master_of(spark)
     return master == "local" or master.startswith("local[")

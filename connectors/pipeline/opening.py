@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from connectors.config import PipelineConfig
 from connectors.pipeline.signals import signals
@@ -21,9 +21,12 @@ __all__ = ["idle_sinks", "make_sinks", "open_store", "own_session"]
 
 
 @contextmanager
-def own_session(config: PipelineConfig, ended: Callable[[], None]) -> Iterator[SparkSession]:
-    """A session for one run, stopped behind it; *ended* is called at SIGINT and SIGTERM."""
-    spark = _session(config, config.name)
+def own_session(config: PipelineConfig, ended: Callable[[], None], *, late: bool = False) -> Iterator[SparkSession]:
+    """A session for one run, stopped behind it; *ended* is called at SIGINT and SIGTERM.
+
+    *late*: on this machine it is made when it is needed (:class:`~sinks.late_session.LateSession`).
+    """
+    spark = _session(config, config.name, late=late)
     try:
         # A Spark context takes SIGINT for itself.
         with signals(ended):
@@ -60,13 +63,18 @@ def make_sinks(config: PipelineConfig, spark: SparkSession) -> tuple[Sink, ...]:
     return tuple(make_sink(sink, spark) for sink in config.sinks)
 
 
-def _session(config: PipelineConfig, name: str) -> SparkSession:
+def _session(config: PipelineConfig, name: str, *, late: bool = False) -> SparkSession:
     from connectors.spark.jvm_s3 import jars_for
     from connectors.spark.quiet import quiet_start
-    from sinks.session import runs_here, spark_session
+    from sinks.late_session import LateSession
+    from sinks.session import late_session, runs_here, spark_session
 
     spark, settings = config.run.spark, dict(config.run.spark.conf)
+    known: dict[str, Any] = {"jars": jars_for(config.sink_paths), "master": spark.master, "settings": settings}
     with quiet_start(loopback=runs_here(spark.master)):
-        return spark_session(
-            name=f"historian {name}", jars=jars_for(config.sink_paths), master=spark.master, settings=settings
-        )
+        if not late:
+            return spark_session(name=f"historian {name}", **known)
+        made = late_session(name=f"historian {name}", **known)
+        if isinstance(made, LateSession):
+            made.start_java()  # Here, without its messages.
+        return cast("SparkSession", made)

@@ -80,7 +80,7 @@ def run(
                     is_checked = True
                 if spark is None:
                     try:
-                        spark = stack.enter_context(own_session(config, stopping.set))
+                        spark = stack.enter_context(own_session(config, stopping.set, late=not is_stream))
                     except Exception:
                         if not stopping.is_set():
                             raise
