@@ -76,8 +76,10 @@ class ChunkMaker:
         for passage in planned.passages:
             self._passages.setdefault(passage.table_id, []).append(passage)
             planned_table = self._tables.get(passage.table_id)
-            name = _written_under(passage, planned_table).name
-            self._named_at.setdefault(name, []).append((passage.offset, planned_table))
+            written = _written_under(passage, planned_table)
+            if written is not None:
+                self._named_at.setdefault(written.name, []).append((passage.offset, planned_table))
+        self._is_whole = all(passage.snapshot or passage.table_id in self._tables for passage in planned.passages)
         self._sequence = sequence
         self._as_text, self._stops = as_text, stops
         stops_here = [
@@ -176,12 +178,12 @@ class ChunkMaker:
     def _named(self, name: TableName, offset: int) -> PlannedTable | None:
         """The table that has the name at *offset*: of two that had it one after the other, that which the partition met last.
 
-        None where rows of that name are none of the plan's, or of a table that was dropped by then.
+        None where rows of that name are of no table that is read, or of one that was dropped by then.
         """
         met = [(at, table) for at, table in self._named_at.get(name, ()) if at <= offset]
         if met:
             return max(met, key=lambda each: each[0])[1]
-        if name in self._names:
+        if name in self._names and self._is_whole:
             raise SourceError(
                 "rows of a table that the plan's range does not know",
                 where=f"{name} at {self._planned.file}:{offset}",
@@ -207,7 +209,8 @@ class ChunkMaker:
         if passage.snapshot is not None:
             return passage.snapshot, table.versions[0]
         version = _version(table, passage.version)
-        return _written_under(passage, table), version
+        assert version.snapshot is not None  # noqa: S101 rows pass to versions that have one
+        return version.snapshot, version
 
     def _ended(self, table: PlannedTable) -> Iterator[Chunk]:
         """The chunk of the table's rows that are none yet."""
@@ -293,10 +296,9 @@ def _version(table: PlannedTable, number: int) -> PlannedVersion:
     return next(each for each in table.versions if each.version == number)
 
 
-def _written_under(passage: Passage, table: PlannedTable | None) -> Snapshot:
-    snapshot = passage.snapshot or (_version(table, passage.version).snapshot if table else None)
-    assert snapshot is not None  # noqa: S101 rows pass to versions that have one, and to none of tables that are not planned
-    return snapshot
+def _written_under(passage: Passage, table: PlannedTable | None) -> Snapshot | None:
+    """The schema of the passage; None where the table is none of those that are read."""
+    return passage.snapshot or (_version(table, passage.version).snapshot if table else None)
 
 
 def _moves(before: Mapping[str, Any], after: Mapping[str, Any], snapshot: Snapshot) -> bool:
