@@ -20,6 +20,7 @@ from monitoring.prometheus import promtool
 
 ROOT = Path(__file__).parents[3]
 OF_EVERY_PROGRAM = re.compile(r"process_(?!arrow|java|resident)")
+GRAFANA_COLUMNS = 24
 DOCKER = ROOT / "docker" / "monitoring"
 NAME = re.compile(r"(?:historian|process|jvm)_[a-z_]+")
 
@@ -64,3 +65,42 @@ def test_what_the_alerts_advise_is_in_the_repository() -> None:
         assert (ROOT / page).is_file()
     commands = set(re.findall(r"`historian ([a-z-]+)`", (DOCKER / "alerts.yaml").read_text()))
     assert commands <= set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+
+
+def test_compose_starts_what_is_in_the_repository_and_prometheus_finds_its_connector() -> None:
+    services = yaml.safe_load((DOCKER / "compose.yaml").read_text())["services"]
+    mounted = [volume.split(":") for service in services.values() for volume in service.get("volumes", ())]
+    (job,) = yaml.safe_load((DOCKER / "prometheus.yaml").read_text())["scrape_configs"]
+    (provider,) = yaml.safe_load((DOCKER / "grafana/provisioning/dashboards/historian.yaml").read_text())["providers"]
+    (source,) = yaml.safe_load((DOCKER / "grafana/provisioning/datasources/prometheus.yaml").read_text())["datasources"]
+    files = [(name, to) for name, to, *_ in mounted if name.startswith("./")]
+
+    assert {"prometheus", "grafana", "historian"} == set(services)
+    assert [] == [name for name, _ in files if not (DOCKER / name).exists()]
+    assert provider["options"]["path"] in {to for _, to in files}
+    assert source["url"] == "http://prometheus:9090"
+    assert [{"names": ["historian"], "type": "A", "port": 9464}] == job["dns_sd_configs"]
+    image = services["historian"]["build"]
+    assert (DOCKER / image["context"] / image["dockerfile"]).is_file()
+    assert all(":" in services[name]["image"] for name in ("prometheus", "grafana")), "a release is named"
+
+
+def test_panels_stand_side_by_side_and_ask_with_what_the_dashboard_has() -> None:
+    dashboard = json.loads((DOCKER / "grafana/dashboards/historian.json").read_text())
+    panels, variables = dashboard["panels"], {each["name"] for each in dashboard["templating"]["list"]}
+    taken: set[tuple[int, int]] = set()
+    for panel in panels:
+        place = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not cells & taken, panel["title"]
+        assert max(x for x, _ in cells) < GRAFANA_COLUMNS
+        taken |= cells
+        assert {"type": "prometheus", "uid": "${source}"} == panel["datasource"]
+        assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"]) > 0
+        used = {name for target in panel["targets"] for name in re.findall(r"\$(\w+)", target["expr"])}
+        assert used <= variables | {"__rate_interval"}
+    assert len({panel["id"] for panel in panels}) == len(panels)
