@@ -6,6 +6,7 @@ from parts import run_parts
 
 PARTS = {
     "json": ["kafka_json.py"],
+    "avro": ["kafka_avro.py"],
 }
 
 if __name__ == "__main__":

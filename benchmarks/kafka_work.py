@@ -18,7 +18,7 @@ from historian.schema.snapshots import Column, Snapshot
 if TYPE_CHECKING:
     from databases.kafka import Kafka
 
-__all__ = ["PARTITIONS", "SHAPES", "TABLE", "drained", "fill"]
+__all__ = ["PARTITIONS", "SHAPES", "TABLE", "drained", "envelope_of", "fill"]
 
 PARTITIONS = 2
 _NOTE = "order {0} of customer {1}, to be left with the neighbours at number {2} where nobody opens"
@@ -109,7 +109,8 @@ def _texts(number: int, change: int) -> dict[str, Any]:
     }
 
 
-def _envelope(number: int) -> bytes:
+def envelope_of(number: int) -> bytes:
+    """Debezium's change event of that number, as JSON without its schema."""
     # Of ten messages eight are updates, one an insert, one a delete.
     kind = "c" if number % 10 == 0 else "d" if number % 10 == 1 else "u"
     rows = {"before": None if kind == "c" else _row(number, 0), "after": None if kind == "d" else _row(number, 1)}
@@ -121,7 +122,7 @@ def _envelope(number: int) -> bytes:
 
 
 def _inline(number: int) -> bytes:
-    return _INLINE + _envelope(number) + b"}"
+    return _INLINE + envelope_of(number) + b"}"
 
 
 def _canal(number: int) -> bytes:
@@ -168,7 +169,7 @@ _INLINE = b'{"schema":' + json.dumps(_ENVELOPE, separators=(",", ":")).encode() 
 _KEY = json.dumps(_struct("shop.orders.Key", _FIELDS[:1]), separators=(",", ":")).encode()
 
 SHAPES: dict[str, tuple[str, Callable[[int], bytes], Callable[[int], bytes]]] = {
-    "debezium_json": ("debezium_json_schemaless", lambda number: b'{"id":%d}' % number, _envelope),
+    "debezium_json": ("debezium_json_schemaless", lambda number: b'{"id":%d}' % number, envelope_of),
     "debezium_json_with_schema": (
         "debezium_json",
         lambda number: b'{"schema":%b,"payload":{"id":%d}}' % (_KEY, number),
