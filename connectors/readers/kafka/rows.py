@@ -76,6 +76,8 @@ class ChunkMaker:
         for passage in planned.passages:
             self._passages.setdefault(passage.table_id, []).append(passage)
             planned_table = self._tables.get(passage.table_id)
+            if planned_table is None and passage.snapshot is None:
+                continue  # of a table that is not asked for
             name = _written_under(passage, planned_table).name
             self._named_at.setdefault(name, []).append((passage.offset, planned_table))
         self._sequence = sequence
