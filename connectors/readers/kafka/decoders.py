@@ -15,7 +15,7 @@ from connectors.readers.kafka.messages.events import Decoder
 from connectors.readers.kafka.registry.client import RegistrySettings, SchemaRegistry
 from historian.errors import SourceError
 
-__all__ = ["FORMATS", "advice_of", "decoder_of", "locator_of", "writers_of"]
+__all__ = ["FORMATS", "advice_of", "decoder_of", "locator_of", "scanning_locator_of", "writers_of"]
 
 FORMATS = ("debezium_json", "debezium_avro", *FLAT_FORMATS)
 """Names of all formats."""
@@ -53,6 +53,11 @@ def locator_of(decoder: Decoder) -> Locator | None:
         form = flat.form_of(decoder.format)
         return None if form is None else Locator(form, lambda key, value: flat.known_of(decoder, key, value))
     return None
+
+
+def scanning_locator_of(decoder: Decoder) -> Locator | None:
+    """What finds the rows of batches whose messages tell the same schema; None where compiled code does not see whether they do."""
+    return locator_of(decoder) if isinstance(decoder, EventReader) else None
 
 
 def advice_of(name: str) -> str:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import chain
 from typing import TYPE_CHECKING, NoReturn
-
-import numpy as np
 
 from connectors.readers.base import (
     Bound,
@@ -19,7 +16,7 @@ from connectors.readers.base import (
 )
 from connectors.readers.kafka.client import Client, KafkaSettings, Partition, purged
 from connectors.readers.kafka.decoders import decoder_of, locator_of, writers_of
-from connectors.readers.kafka.located.batches import Batch, LocatedRows, Locator, cuts
+from connectors.readers.kafka.located.batches import Batch, LocatedRows, runs_of
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.rows import ChunkMaker
 from connectors.readers.kafka.scanning import TopicScan
@@ -32,10 +29,7 @@ from historian.positions.places import Place
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
-__all__ = ["FEWEST_LOCATED", "KafkaReader"]
-
-FEWEST_LOCATED = 64
-"""Fewer messages at once are read one by one: that is sooner done than having compiled code look at them."""
+__all__ = ["KafkaReader"]
 
 
 class KafkaReader:
@@ -148,8 +142,8 @@ class KafkaReader:
         ranges = {partition: (at, max(at, ends[partition])) for partition, at in begins.items()}
         scan = TopicScan(ranges, self._settings, self._writers)
         with closing(self._client.messages(ranges)) as batches:
-            for message in chain.from_iterable(batches):
-                scan.take(message)
+            for messages in batches:
+                scan.take(messages, limit_bytes)
                 if limit_bytes is not None and scan.size_bytes >= limit_bytes:
                     break
             else:
@@ -190,7 +184,7 @@ class KafkaReader:
         with closing(self._client.messages({partition: (planned.start, planned.end)})) as batches:
             for messages in batches:
                 unread = list[tuple[str, int, bytes, str]]()
-                for run in _runs(locator, messages):
+                for run in runs_of(locator, Batch.of(messages)):
                     if isinstance(run, LocatedRows):
                         yield from maker.take_located(run)
                         continue
@@ -250,20 +244,6 @@ class KafkaReader:
     def close(self) -> None:
         """Closes connections; the reader can be used again."""
         self._client.close()
-
-
-def _runs(locator: Locator | None, messages: Sequence[Message]) -> Iterator[LocatedRows | int]:
-    """Located rows, and the numbers of messages that are read one by one."""
-    if locator is None or len(messages) < FEWEST_LOCATED:
-        yield from range(len(messages))
-        return
-    keys, values = [message.key() for message in messages], [message.value() for message in messages]
-    offsets = np.fromiter((message.offset() for message in messages), np.int64, len(messages))
-    begin = 0
-    for end in cuts(values):
-        for run in locator.runs(Batch(keys[begin:end], values[begin:end], offsets[begin:end])):
-            yield run + begin if isinstance(run, int) else run
-        begin = end
 
 
 def _unread(place: str, message: Message, error: UnsupportedEvent) -> tuple[str, int, bytes, str]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from connectors.readers.base import SchemaMet, Statement
-from connectors.readers.kafka.decoders import advice_of, decoder_of
+from connectors.readers.kafka.decoders import advice_of, decoder_of, scanning_locator_of
+from connectors.readers.kafka.located.batches import Batch, runs_of
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent
 from historian.ddl import StatementContext
 from historian.errors import UnsupportedEvent
@@ -15,6 +18,8 @@ from historian.plans.plans import UNREADABLE, PartitionRange
 from historian.positions.places import Place
 
 if TYPE_CHECKING:
+    from confluent_kafka import Message
+
     from connectors.readers.kafka.avro.writers import Writers
     from connectors.readers.kafka.client import KafkaSettings, Partition
     from historian.names import TableName
@@ -48,6 +53,7 @@ class TopicScan:
         self._decoders = {
             partition: decoder_of(settings.format, zone=settings.zone, writers=writers) for partition in ranges
         }
+        self._locators = {partition: scanning_locator_of(decoder) for partition, decoder in self._decoders.items()}
         self._advice = advice_of(settings.format)
         self._keeps_unread = settings.keeps_unread
         self._passed_over: dict[Partition, Counter[str]] = {partition: Counter() for partition in ranges}
@@ -55,16 +61,60 @@ class TopicScan:
         self.event_time_us = 0
         self.size_bytes = self.message_count = 0
 
-    def take(self, message: object) -> None:
-        """Takes the next message of a partition."""
-        topic, number, offset = message.topic(), message.partition(), message.offset()  # type: ignore[attr-defined]
-        key, value = message.key(), message.value()  # type: ignore[attr-defined]
-        partition, size = (topic, number), len(key or b"") + len(value or b"")
-        self._reached[partition] = offset + 1
-        self._bytes[partition] += size
-        self.size_bytes += size
-        self.message_count += 1
-        file = f"{topic}:{number}"
+    def take(self, messages: Sequence[Message], limit_bytes: int | None = None) -> None:
+        """Takes the next messages of partitions, until *limit_bytes* are read of all."""
+        sizes = np.fromiter(
+            (len(each.key() or b"") + len(each.value() or b"") for each in messages), np.int64, len(messages)
+        )
+        if limit_bytes is not None:
+            read = int(np.searchsorted(self.size_bytes + np.cumsum(sizes), limit_bytes)) + 1
+            messages, sizes = messages[:read], sizes[:read]
+        numbers: dict[Partition, list[int]] = {}
+        for number, message in enumerate(messages):
+            numbers.setdefault((message.topic(), message.partition()), []).append(number)  # type: ignore[arg-type]
+        self.size_bytes += int(sizes.sum())
+        self.message_count += len(messages)
+        for partition, chosen in numbers.items():
+            whole = len(chosen) == len(messages)
+            batch = Batch.of(messages if whole else [messages[number] for number in chosen])
+            self._bytes[partition] += int(sizes[chosen].sum())
+            self._take_batch(partition, batch)
+            self._reached[partition] = int(batch.offsets[-1]) + 1
+
+    def _take_batch(self, partition: Partition, batch: Batch) -> None:
+        """Takes the next messages of a partition: where compiled code finds no other schema than the last one, it does no more."""
+        locator = self._locators[partition]
+        if locator is None:
+            self._look_at(partition, batch, range(len(batch)))
+            return
+        tombstones = sum(value is None for value in batch.values) if locator.form.tombstones else 0
+        if tombstones:
+            self._passed_over[partition]["tombstone"] += tombstones
+        met: dict[TableName, RowSchema] = {}
+        first: list[int] = []
+        for run in runs_of(locator, batch):
+            if isinstance(run, int):
+                if not tombstones or batch.values[run] is not None:
+                    first.append(run)
+                self._look_at(partition, batch, first)
+                met, first = {}, []
+                continue
+            self.event_time_us = max(self.event_time_us, int(run.times.max()))
+            table, schema = run.known.table, run.known.schema
+            if met.get(table, self._schemas.get((partition, table))) is not schema:
+                met[table] = schema
+                first.append(int(np.searchsorted(batch.offsets, run.offsets[0])))
+        self._look_at(partition, batch, first)
+
+    def _look_at(self, partition: Partition, batch: Batch, numbers: Iterable[int]) -> None:
+        """Reads messages in their order."""
+        for number in sorted(numbers):
+            self._look(partition, batch, number)
+
+    def _look(self, partition: Partition, batch: Batch, number: int) -> None:
+        """Reads a message."""
+        key, value, offset = batch.keys[number], batch.values[number], int(batch.offsets[number])
+        file = f"{partition[0]}:{partition[1]}"
         place = Place(gtid=f"{file}:{offset}", file=file, offset=offset, ordinal=0)
         try:
             events = self._decoders[partition].events(key, value, place.gtid)

@@ -14,12 +14,16 @@ from connectors.readers.kafka.kernels.locating import matching
 from connectors.readers.kafka.located.programs import Known, Program, RowProgram, Texts, meta_words
 
 if TYPE_CHECKING:
+    from confluent_kafka import Message
     from numpy.typing import NDArray
 
     from connectors.readers.kafka.located.forms import JsonForm
     from historian.names import TableName
 
-__all__ = ["Batch", "Learn", "LocatedRows", "Locator", "cuts"]
+__all__ = ["FEWEST_LOCATED", "Batch", "Learn", "LocatedRows", "Locator", "runs_of"]
+
+FEWEST_LOCATED = 64
+"""Fewer messages at once are read one by one: that is sooner done than having compiled code look at them."""
 
 _MOST_BYTES = 2**31 - 1 - at.SLACK
 _CUT_BYTES = 1 << 20
@@ -31,7 +35,7 @@ _MOST_SLOW = 8
 """Where one of so many messages is read on its own, all are: runs would be too short."""
 
 
-def cuts(values: Sequence[bytes | None]) -> list[int]:
+def _cuts(values: Sequence[bytes | None]) -> list[int]:
     """Where to cut messages into batches: behind which of them each one ends."""
     if not values:
         return []
@@ -54,6 +58,16 @@ class Batch:
 
     def __init__(self, keys: list[bytes | None], values: list[bytes | None], offsets: NDArray[np.int64]) -> None:
         self.keys, self.values, self.offsets = keys, values, offsets
+
+    @classmethod
+    def of(cls, messages: Sequence[Message]) -> Batch:
+        """A batch of messages as confluent-kafka gives them."""
+        offsets = np.fromiter((message.offset() for message in messages), np.int64, len(messages))
+        return cls([message.key() for message in messages], [message.value() for message in messages], offsets)
+
+    def part(self, begin: int, end: int) -> Batch:
+        """The messages from *begin* to *end*."""
+        return Batch(self.keys[begin:end], self.values[begin:end], self.offsets[begin:end])
 
     def __len__(self) -> int:
         return len(self.values)
@@ -123,7 +137,7 @@ class Locator:
     """
 
     def __init__(self, form: JsonForm, learn: Learn) -> None:
-        self._form, self._learn = form, learn
+        self.form, self._learn = form, learn
         self._programs: dict[Known, Program] = {}
         self._meta_words = meta_words(form)
 
@@ -168,7 +182,7 @@ class Locator:
         """The programs that have rows of the batch; *status* says which messages are located."""
         meta = np.zeros(len(batch) * self._meta_words, np.int64)
         without = [number for number, value in enumerate(batch.values) if value is None]
-        status[without] = at.LOCATED if self._form.tombstones else at.SLOW
+        status[without] = at.LOCATED if self.form.tombstones else at.SLOW
         keys: Texts | None = None
         used: list[Program] = []
         waiting = list(self._programs.values())
@@ -198,14 +212,14 @@ class Locator:
         known = self._learn(batch.keys[number], batch.values[number] or b"")
         if known is None or known in self._programs:
             return None
-        if not (self._form.prefixed or known.in_order):
+        if not (self.form.prefixed or known.in_order):
             # Rows that lack fields are understood too: one program for all names is enough.
             for other in [each for each in self._programs if each.table == known.table]:
                 del self._programs[other]
                 known = replace(known, names=tuple(dict.fromkeys((*known.names, *other.names))))
         if len(self._programs) >= _MOST_PROGRAMS:
             self._programs.clear()
-        found = self._programs[known] = Program(self._form, known)
+        found = self._programs[known] = Program(self.form, known)
         return found
 
     def _of_key(self, batch: Batch, keys: Texts, key: bytes) -> NDArray[np.bool_]:
@@ -224,6 +238,18 @@ class Locator:
             matches.ctypes.data,
         )
         return matches.astype(np.bool_)
+
+
+def runs_of(locator: Locator | None, batch: Batch) -> Iterator[LocatedRows | int]:
+    """As :meth:`Locator.runs`, of a batch of any size; without a locator all messages are read one by one."""
+    if locator is None or len(batch) < FEWEST_LOCATED:
+        yield from range(len(batch))
+        return
+    begin = 0
+    for end in _cuts(batch.values):
+        for run in locator.runs(batch.part(begin, end)):
+            yield run + begin if isinstance(run, int) else run
+        begin = end
 
 
 def _in_order(programs: Sequence[RowProgram], begin: int, end: int) -> Iterator[tuple[RowProgram, int, int]]:

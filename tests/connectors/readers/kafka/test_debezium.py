@@ -284,3 +284,11 @@ def test_no_row_of_a_table_follows_its_stop(monkeypatch: pytest.MonkeyPatch) -> 
     chunks = made([right, wrong, right, right], stops=True)
 
     assert [(True, 0)] == [(bool(chunk.stopped), chunk.rows.num_rows) for chunk in chunks]
+
+
+def test_tables_that_are_not_asked_for_are_passed_over() -> None:
+    one = message("c", None, {"id": 1, "v": "a"})
+
+    (chunk,) = made([one], Passage(table_id=1, version=3, offset=5), Passage(table_id=2, version=4, offset=5))
+
+    assert [(0, 1, "a")] == rows(chunk)

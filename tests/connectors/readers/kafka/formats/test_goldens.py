@@ -25,7 +25,6 @@ from typing import Any
 
 import pytest
 
-from connectors.readers.kafka import reader
 from connectors.readers.kafka.client import KafkaSettings, Partition
 from connectors.readers.kafka.decoders import FORMATS
 from connectors.readers.kafka.located import batches
@@ -113,15 +112,15 @@ def shown(value: Any) -> Any:
 
 @contextlib.contextmanager
 def tracked(case: Mapping[str, Any], topic: Topic, url: str) -> Generator[Tracker, None, None]:
-    read = KafkaReader(
+    reader = KafkaReader(
         KafkaSettings(brokers="", topics=("t",), format=case["format"], zone=case.get("time_zone", "UTC"))
     )
-    read._client = topic  # type: ignore[assignment]
-    read._writers = recorded_writers(case)
+    reader._client = topic  # type: ignore[assignment]
+    reader._writers = recorded_writers(case)
     schema = catalog_of(case["schema"], flavor="mysql", where="the case") if "schema" in case else None
     with contextlib.closing(Store.open(url)) as store:
         yield Tracker(
-            reader=read,
+            reader=reader,
             store=store,
             connector=store.connector("goldens"),
             captured=lambda _: True,
@@ -177,7 +176,7 @@ def came_of(case: Mapping[str, Any], directory: Path) -> dict[str, Any]:
 @pytest.fixture(params=[True, False], ids=["located", "one_by_one"])
 def _is_located(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether compiled code looks at all messages, or at none."""
-    monkeypatch.setattr(reader, "FEWEST_LOCATED", 0 if request.param else 1_000_000)
+    monkeypatch.setattr(batches, "FEWEST_LOCATED", 0 if request.param else 1_000_000)
     monkeypatch.setattr(batches, "_MOST_SLOW", 0)
 
 

@@ -1,0 +1,66 @@
+"""A scan of batches tells the same as one of message after message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connectors.readers.kafka.client import KafkaSettings
+from connectors.readers.kafka.located import batches
+from connectors.readers.kafka.scanning import TopicScan
+from logs.topic_streams import streams
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A message as confluent-kafka gives it."""
+
+    number: int
+    sent: tuple[bytes | None, bytes | None]
+
+    def topic(self) -> str:
+        return "t"
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return self.number
+
+    def key(self) -> bytes | None:
+        return self.sent[0]
+
+    def value(self) -> bytes | None:
+        return self.sent[1]
+
+
+def told(messages: list[Any], cuts: list[int], limit_bytes: int | None) -> tuple[Any, ...]:
+    scan = TopicScan({("t", 0): (0, len(messages))}, KafkaSettings(brokers="", topics=("t",), keeps_unread=True))
+    for begin, end in zip([0, *cuts], [*cuts, len(messages)], strict=True):
+        if end > begin and (limit_bytes is None or scan.size_bytes < limit_bytes):
+            scan.take(messages[begin:end], limit_bytes)
+    return scan.found, scan.ranges(), scan.event_time_us, scan.size_bytes, scan.message_count
+
+
+@pytest.mark.parametrize("most_slow", [0, 8])
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_batches_tell_what_their_messages_do(most_slow: int, data: st.DataObject) -> None:
+    parts = [data.draw(streams("debezium_json"))[1] for _ in range(data.draw(st.integers(1, 3)))]
+    turns = data.draw(st.permutations([message for part in parts for message in part]))
+    messages = [Sent(number, message) for number, message in enumerate(turns)]
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(messages)), max_size=2)))
+    limit_bytes = data.draw(st.one_of(st.none(), st.integers(1, 9000)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batches, "_MOST_SLOW", most_slow)
+        patch.setattr(batches, "FEWEST_LOCATED", 1_000_000)
+        one_by_one = told(messages, list(range(1, len(messages))), limit_bytes)
+        patch.setattr(batches, "FEWEST_LOCATED", 0)
+
+        located = told(messages, cuts, limit_bytes)
+
+    assert one_by_one == located
