@@ -7,7 +7,7 @@ executor, with the schemas that the plan holds. Both start outside a transaction
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -25,6 +25,7 @@ __all__ = [
     "LogMark",
     "MappedColumn",
     "PartitionLag",
+    "PartitionedLog",
     "Reader",
     "Scanned",
     "SchemaMet",
@@ -312,3 +313,15 @@ class TimedLog(Protocol):
 
     def at_time(self, moment_us: int) -> LogPosition:
         """Before the first message that is dated at *moment_us* (UTC microseconds) or later; the log's end where none is. Retryable."""
+
+
+@runtime_checkable
+class PartitionedLog(Protocol):
+    """A log whose partitions have no common order.
+
+    Attributes:
+        stated_us: asked by a scan when statements were executed that the history has, UTC microseconds: the schema of rows from each
+            of these moments on is told again. None: of no other statements than the scan's own.
+    """
+
+    stated_us: Callable[[], Iterable[int]] | None

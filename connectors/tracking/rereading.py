@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from connectors.tracking.prepared_transactions import find_prepared
 from connectors.tracking.topics.met_schemas import MetSchemas
+from connectors.tracking.topics.statement_times import tell_statements
 from connectors.tracking.walk import Walk
 from historian.history.prefix import covers
 from historian.names import TableName
@@ -42,6 +43,7 @@ def walked_again(
         LogPurged: the log behind *start* is gone.
     """
     # What stopped a table once is not to stop it in the connector's own store again.
+    tell_statements(reader, lambda: tracker.history)
     with closing(Store.open("sqlite://")) as scratch:
         walk = Walk(
             tracker.history,

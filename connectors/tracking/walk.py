@@ -330,17 +330,20 @@ class Walk:
         if latest is None and met.table in self.catalog.unknown:
             return  # it has stopped: what it became is told, but not what became of its rows
         former = self.topics.former(met)
-        is_late = former is not None and (latest is None or latest.table_id != former)
+        if former is not None and not former.has_rows:
+            self.topics.passes_over(met, former.table_id)
+            _log.info(
+                "%s: rows at %s are from before it was dropped or emptied; they are passed over",
+                met.table,
+                met.place,
+                extra={"table": str(met.table)},
+            )
+            return
+        is_late = former is not None and (latest is None or latest.table_id != former.table_id)
         if former is not None and is_late:
-            latest = next((each for each in self.catalog.tables.values() if each.table_id == former), None)
+            latest = next((each for each in self.catalog.tables.values() if each.table_id == former.table_id), None)
             if latest is None:
-                self.topics.passes_over(met, former)
-                _log.info(
-                    "%s: rows at %s are from before it was dropped; they are passed over",
-                    met.table,
-                    met.place,
-                    extra={"table": str(met.table)},
-                )
+                self.topics.passes_over(met, former.table_id)
                 return
         if latest is None or not self.topics.passes(met, latest, is_late=is_late):
             try:

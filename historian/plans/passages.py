@@ -44,7 +44,8 @@ def version_at(history: History, passages: Passages, table: TableName, message: 
     if not ids:
         raise UnknownTable("no such table in the history", where=str(table))
     part = f"{topic}:{number}"
-    held = sorted((each for i in ids for each in passages.get((part, i), ())), key=lambda passage: passage.offset)
+    found = (each for i in ids for each in passages.get((part, i), ()) if each.is_read)
+    held = sorted(found, key=lambda passage: passage.offset)
     before = [passage for passage in held if passage.offset <= offset]
     if not before:
         first = f"{part}:{held[0].offset}" if held else "a partition with rows of the table"

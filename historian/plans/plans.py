@@ -106,6 +106,7 @@ class Passage:
     """From where on rows of a table in one partition are written under a version; partitions pass to it each at its own offset.
 
     Attributes:
+        version: 0 where the rows are passed over: the table was dropped or emptied, behind them, by another partition before.
         offset: of the first message under it, or an earlier one behind the passage before.
         snapshot: its schema, where a plan has none of that version: the table has gone on by another partition.
     """
@@ -114,6 +115,11 @@ class Passage:
     version: int
     offset: int
     snapshot: Snapshot | None = None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether its rows come to targets."""
+        return self.version > 0
 
 
 UNREADABLE = "unreadable"

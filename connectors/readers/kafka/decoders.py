@@ -15,7 +15,7 @@ from connectors.readers.kafka.messages.events import Decoder
 from connectors.readers.kafka.registry.client import RegistrySettings, SchemaRegistry
 from historian.errors import SourceError
 
-__all__ = ["FORMATS", "advice_of", "decoder_of", "locator_of", "scanning_locator_of", "writers_of"]
+__all__ = ["FORMATS", "advice_of", "decoder_of", "has_statements", "locator_of", "scanning_locator_of", "writers_of"]
 
 FORMATS = ("debezium_json", "debezium_avro", *FLAT_FORMATS)
 """Names of all formats."""
@@ -58,6 +58,11 @@ def locator_of(decoder: Decoder) -> Locator | None:
 def scanning_locator_of(decoder: Decoder) -> Locator | None:
     """What finds the rows of batches whose messages tell the same schema; None where compiled code does not see whether they do."""
     return locator_of(decoder) if isinstance(decoder, EventReader) else None
+
+
+def has_statements(name: str) -> bool:
+    """Whether messages of the format *name* may be statements."""
+    return name in FLAT_FORMATS and bool(FLAT_FORMATS[name].is_ddl or FLAT_FORMATS[name].ddl_ops)
 
 
 def advice_of(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, NoReturn
 
@@ -15,7 +15,7 @@ from connectors.readers.base import (
     TableMapped,
 )
 from connectors.readers.kafka.client import Client, KafkaSettings, Partition, purged
-from connectors.readers.kafka.decoders import decoder_of, locator_of, writers_of
+from connectors.readers.kafka.decoders import decoder_of, has_statements, locator_of, writers_of
 from connectors.readers.kafka.located.batches import Batch, LocatedRows, runs_of
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.rows import ChunkMaker
@@ -46,6 +46,7 @@ class KafkaReader:
         self._writers = writers_of(settings.registry)
         self._message_bytes = 0.0
         self.on_bound: Callable[[LogPosition], None] | None = None
+        self.stated_us: Callable[[], Iterable[int]] | None = None
 
     def __getstate__(self) -> KafkaSettings:
         return self._settings
@@ -131,8 +132,8 @@ class KafkaReader:
     ) -> Iterator[Scanned]:
         """What schemas the messages behind *start* have, and one bound behind them, see :class:`connectors.readers.base.Reader`.
 
-        Each table with rows is told once a partition, and again where its schema changes there; in the order of the source's
-        time, since partitions share none.
+        Each table with rows is told once a partition, and again where its schema changes there, or a statement was executed that
+        may change it; in the order of the source's time, since partitions share none.
         """
         bounds = self._bounds()
         begins = self._begins(start, bounds)
@@ -151,6 +152,8 @@ class KafkaReader:
         parts = scan.ranges()
         if not parts:
             return
+        if has_statements(self._settings.format):
+            scan.tell_again(() if self.stated_us is None else self.stated_us())
         yield from (item for _, item in sorted(scan.found, key=lambda found: found[0]))
         if scan.message_count:
             self._message_bytes = scan.size_bytes / scan.message_count

@@ -74,8 +74,9 @@ class ChunkMaker:
         self._passages: dict[int, list[Passage]] = {}
         self._named_at: dict[TableName, list[tuple[int, PlannedTable | None]]] = {}
         for passage in planned.passages:
-            self._passages.setdefault(passage.table_id, []).append(passage)
-            planned_table = self._tables.get(passage.table_id)
+            if passage.is_read:
+                self._passages.setdefault(passage.table_id, []).append(passage)
+            planned_table = self._tables.get(passage.table_id) if passage.is_read else None
             written = _written_under(passage, planned_table)
             if written is not None:
                 self._named_at.setdefault(written.name, []).append((passage.offset, planned_table))
@@ -178,7 +179,7 @@ class ChunkMaker:
     def _named(self, name: TableName, offset: int) -> PlannedTable | None:
         """The table that has the name at *offset*: of two that had it one after the other, that which the partition met last.
 
-        None where rows of that name are of no table that is read, or of one that was dropped by then.
+        None where rows of that name are of no table that is read, or are passed over.
         """
         met = [(at, table) for at, table in self._named_at.get(name, ()) if at <= offset]
         if met:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from connectors.readers.base import SchemaMet, Statement
-from connectors.readers.kafka.decoders import advice_of, decoder_of, scanning_locator_of
+from connectors.readers.kafka.decoders import advice_of, decoder_of, has_statements, scanning_locator_of
 from connectors.readers.kafka.located.batches import Batch, runs_of
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent
+from connectors.readers.kafka.row_times import RowTimes
 from historian.ddl import StatementContext
 from historian.errors import UnsupportedEvent
 from historian.plans.plans import UNREADABLE, PartitionRange
@@ -49,6 +51,8 @@ class TopicScan:
         self._bytes = dict.fromkeys(ranges, 0)
         self._schemas: dict[tuple[Partition, TableName], RowSchema] = {}
         self._stated_us: dict[Partition, int] = {}
+        self._row_times: dict[tuple[Partition, TableName], RowTimes] = {}
+        self._has_statements = has_statements(settings.format)
         # What one partition tells bit by bit says nothing of another one, which may be further.
         self._decoders = {
             partition: decoder_of(settings.format, zone=settings.zone, writers=writers) for partition in ranges
@@ -129,7 +133,11 @@ class TopicScan:
             self.event_time_us = max(self.event_time_us, event.event_time_us)
             if isinstance(event, SqlEvent):
                 self._take_statement(event, partition, place)
-            elif self._schemas.get((partition, event.table)) is not event.schema:
+                continue
+            if self._has_statements:
+                time_us = max(self._stated_us.get(partition, 0), event.event_time_us)
+                self._row_times.setdefault((partition, event.table), RowTimes()).note(time_us, offset)
+            if self._schemas.get((partition, event.table)) is not event.schema:
                 self._take_schema(event, partition, place)
 
     def _take_statement(self, event: SqlEvent, partition: Partition, place: Place) -> None:
@@ -159,6 +167,27 @@ class TopicScan:
             advice=self._advice,
         )
         self.found.append((time_us, met))
+
+    def tell_again(self, stated_us: Iterable[int]) -> None:
+        """Tells the schemas in force again from the moments of statements on, *stated_us* and those that were met.
+
+        What a statement changes may show in no message, and another partition may have brought it.
+        """
+        met: dict[tuple[Partition, TableName], list[SchemaMet]] = {}
+        for _, item in self.found:
+            if isinstance(item, SchemaMet):
+                topic, _, number = item.place.file.rpartition(":")
+                met.setdefault(((topic, int(number)), item.table), []).append(item)
+        times_us = {*stated_us, *(item.event_time_us for _, item in self.found if isinstance(item, Statement))}
+        for key, row_times in self._row_times.items():
+            told = {item.place.offset for item in met[key]}
+            for offset, time_us in sorted({first for each in times_us if (first := row_times.first_at(each))}):
+                if offset not in told:
+                    last = max(
+                        (each for each in met[key] if each.place.offset < offset), key=lambda each: each.place.offset
+                    )
+                    place = replace(last.place, gtid=f"{last.place.file}:{offset}", offset=offset)
+                    self.found.append((time_us, replace(last, place=place, event_time_us=time_us)))
 
     def complete(self) -> None:
         """All messages have come; offsets up to the ends without one are read too."""

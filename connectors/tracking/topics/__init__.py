@@ -2,5 +2,5 @@
 
 What a message says does not belong here (:mod:`connectors.readers.kafka`).
 
-Open to other rooms: ``edits``, ``met_schemas``, ``told``.
+Open to other rooms: ``edits``, ``met_schemas``, ``statement_times``, ``told``.
 """

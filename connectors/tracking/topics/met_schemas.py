@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from historian.plans.passages import Passages
     from historian.positions.places import Place
 
-__all__ = ["MetSchemas"]
+__all__ = ["Left", "MetSchemas"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,15 @@ class _Known:
 
 
 @dataclass(frozen=True, slots=True)
-class _Left:
-    """A table that had a name until a statement dropped or renamed it."""
+class Left:
+    """A table that had a name, or rows, until a statement renamed, dropped or emptied it.
+
+    Attributes:
+        has_rows: those from before the statement go on being its rows.
+    """
 
     table_id: int
+    has_rows: bool
     place: Place
     event_time_us: int
 
@@ -63,20 +68,19 @@ class MetSchemas:
         self._met: dict[tuple[str, int], list[Passage]] = {}
         self._known: dict[int, list[_Known]] = {}
         self._stated: set[tuple[str, int]] | None = None
-        self._left: dict[TableName, list[_Left]] | None = None
-        self._gone: set[int] = set()
+        self._left: dict[TableName, list[Left]] | None = None
 
-    def former(self, met: SchemaMet) -> int | None:
-        """Id of the table that had the name when the row of *met* changed, and that another partition's statement took it from.
+    def former(self, met: SchemaMet) -> Left | None:
+        """The table that the row of *met* is of, where a statement that another partition brought before has ended that.
 
-        None where none did: the row is of the table that has the name now.
+        None where none has: the row is of the table that has the name now.
         """
         if self._left is None:
             self._left = {}
             self._leave(self._history.entries)
         return next(
             (
-                each.table_id
+                each
                 for each in self._left.get(met.table, ())
                 # Behind the statement in its own partition a row is a later one, whatever its time says.
                 if each.event_time_us > met.event_time_us and not _stands_before(each.place, met.place)
@@ -94,7 +98,7 @@ class MetSchemas:
         versions = self._versions(latest.table_id)
         known = [each for each in versions if each.snapshot.name == met.table]
         key = (met.place.file, latest.table_id)
-        own = self._met.get(key, [self._last[key]] if key in self._last else [])
+        own = [each for each in self._met.get(key, [self._last[key]] if key in self._last else []) if each.is_read]
         at = own[-1].version if own else 0
         stated = [
             each for each in known if each.by_statement and each.number > at and each.event_time_us <= met.event_time_us
@@ -121,12 +125,10 @@ class MetSchemas:
         return False
 
     def passes_over(self, met: SchemaMet, table_id: int) -> None:
-        """Notes that rows of *met* are of a table that was dropped by then."""
-        versions = self._versions(table_id)
-        self._gone.add(table_id)
-        last = next((each for each in reversed(versions) if each.snapshot.name == met.table), None)
-        if last is not None:
-            self._note((met.place.file, table_id), met, last.number, last.snapshot)
+        """Notes that rows of *met* come to nobody: their table was dropped or emptied behind them."""
+        named = [each.snapshot for each in self._versions(table_id) if each.snapshot.name == met.table]
+        if named:
+            self._note((met.place.file, table_id), met, 0, named[-1])
 
     def began(self, met: SchemaMet, number: int, snapshot: Snapshot) -> None:
         """Notes the version *number*, which the walk has made of *met*."""
@@ -169,8 +171,8 @@ class MetSchemas:
         assert self._left is not None  # noqa: S101 whoever asks has begun it
         for entry in entries:
             for edit in entry.edits:
-                if isinstance(edit, (DropTable, RenameTable)) and entry.place is not None:
-                    left = _Left(edit.table_id, entry.place, entry.event_time_us)
+                if isinstance(edit, (DropTable, RenameTable, TruncateTable)) and entry.place is not None:
+                    left = Left(edit.table_id, isinstance(edit, RenameTable), entry.place, entry.event_time_us)
                     self._left.setdefault(edit.table, []).append(left)
 
     def _told_behind(self, snapshot: Snapshot, statement: Statement) -> bool:
@@ -185,8 +187,9 @@ class MetSchemas:
             passages = [
                 self._with_schema(passage, planned.get(table_id, set()))
                 for (file, table_id), passages in self._met.items()
-                if file == part.file and (table_id in planned or table_id in self._gone)
+                if file == part.file
                 for passage in passages
+                if table_id in planned or not passage.is_read
             ]
             if passages or part.unread:
                 ordered = sorted(passages, key=lambda passage: (passage.table_id, passage.offset))
