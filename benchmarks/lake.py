@@ -10,6 +10,7 @@ PARTS = {
     "pipeline": ["lake_pipeline.py"],
     "mirror": ["lake_mirror.py"],
     "tables": ["lake_tables.py"],
+    "many_tables": ["lake_many.py"],
     "latency": ["lake_latency.py"],
     "memory": ["lake_memory.py", "--mirror"],
 }

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from historian.errors import ChainBroken
-from sinks.contract.locations import TableLocations
+from sinks.contract.locations import TableLocation, TableLocations
 from sinks.delta import faults
 from sinks.delta.log.commits import Commit, DataFile
 from sinks.delta.log.side_by_side import own_session, side_by_side
@@ -48,25 +48,36 @@ class Compactor:
         self._spark = spark
         self._settings = settings
         self._seen: dict[str, int] = {}
+        self._locations: TableLocations = {}
+        self._owners: Mapping[str, Sequence[TableLocation]] = {}
 
     def tidy(self, targets: Mapping[str, Target], locations: TableLocations, plan: int) -> None:
         """Compacts those of *targets* that have grown by enough commits since the last look; after *plan* was written."""
-        # Shards of one table have their targets in common.
+        if locations is not self._locations:
+            self._locations, self._owners = locations, _owners(locations)
         due: dict[str, tuple[Target, Compaction]] = {}
-        for location in locations.values():
-            compaction = self._settings.for_table(location.came_as).compaction
-            if compaction is None or location.stopped or location.is_replaced:
-                continue
-            for directory in location.directories:
-                target = targets.get(directory)
-                grown = -1 if target is None or not target.exists else target.view.version
-                if target is not None and grown - self._seen.get(directory, 0) >= max(1, compaction.files // 4):
+        # Of the tables that the lake knows most may have nothing new: only targets that were written here are looked at.
+        for directory, target in targets.items():
+            grown = target.view.version - self._seen.get(directory, 0) if target.exists else 0
+            for location in self._owners.get(directory, ()) if grown > 0 else ():
+                compaction = self._settings.for_table(location.came_as).compaction
+                if compaction is not None and grown >= compaction.files // 4:
                     due[directory] = target, compaction
         begin = plan * _LOOKS % len(due) if len(due) > _LOOKS else 0
         names = sorted(due)
         now = (names[begin:] + names[:begin])[:_LOOKS]
         side_by_side(lambda directory: compacted(self._spark, *due[directory]), now)
         self._seen |= {directory: due[directory][0].view.version for directory in now}
+
+
+def _owners(locations: TableLocations) -> dict[str, list[TableLocation]]:
+    """Directory to the tables that are written there: several where shards are one table."""
+    owners: dict[str, list[TableLocation]] = {}
+    for location in locations.values():
+        if not (location.stopped or location.is_replaced):
+            for directory in location.directories:
+                owners.setdefault(directory, []).append(location)
+    return owners
 
 
 def compacted(spark: SparkSession, target: Target, compaction: Compaction) -> bool:

@@ -70,6 +70,8 @@ class DeltaSink:
         self._compactor = Compactor(spark, settings)
         self._shaper = Shaper(spark, settings.rules_of)
         self._pacing: Pacing | None = None
+        self._told_of: TableLocations = {}
+        self._told_stopped: Mapping[str, str] = {}
 
     def recover(self) -> RecoveredStore | None:
         """See :class:`sinks.contract.base.Sink`."""
@@ -181,12 +183,11 @@ class DeltaSink:
 
     def stopped(self) -> Mapping[str, str]:
         """See :class:`sinks.contract.base.Sink`."""
-        locations = () if self._state is None else [h for h in self._state.locations.values() if not h.is_replaced]
-        reasons = (
-            (location.name, location.stopped or (location.former_why if not location.dropped else ""))
-            for location in locations
-        )
-        return {name: reason for name, reason in reasons if reason}
+        locations: TableLocations = {} if self._state is None else self._state.locations
+        # Asked with every plan, of tables of which most may have nothing new; what changes is put in another mapping.
+        if locations is not self._told_of:
+            self._told_of, self._told_stopped = locations, _stopped_in(locations)
+        return self._told_stopped
 
     def repairable(self) -> Mapping[int, int]:
         """See :class:`sinks.contract.base.Sink`."""
@@ -286,3 +287,10 @@ class DeltaSink:
             if why and not (location.dropped or (location.directories and location.stopped) or location.previous):
                 kind = next(kind for kind in ("mirror", "history") if not getattr(location, kind))
                 yield TargetStatus(table=location.name, target="", kind=kind, plan=0, position="", stopped=why)
+
+
+def _stopped_in(locations: TableLocations) -> dict[str, str]:
+    """Tables that are not written any more, and why."""
+    held = (location for location in locations.values() if not location.is_replaced)
+    reasons = ((one.name, one.stopped or (one.former_why if not one.dropped else "")) for one in held)
+    return {name: reason for name, reason in reasons if reason}
