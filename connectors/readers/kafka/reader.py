@@ -132,8 +132,8 @@ class KafkaReader:
     ) -> Iterator[Scanned]:
         """What schemas the messages behind *start* have, and one bound behind them, see :class:`connectors.readers.base.Reader`.
 
-        Each table with rows is told once a partition, and again where its schema changes there, or a statement was executed that
-        may change it; in the order of the source's time, since partitions share none.
+        Each table with rows is told once a partition. It is told again where its schema changes there, or a statement was executed
+        that may change it. They come in the order of the source's time, since partitions share none.
         """
         bounds = self._bounds()
         begins = self._begins(start, bounds)
