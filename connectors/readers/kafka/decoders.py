@@ -57,7 +57,12 @@ def locator_of(decoder: Decoder) -> Locator | None:
 
 def scanning_locator_of(decoder: Decoder) -> Locator | None:
     """What finds the rows of batches whose messages tell the same schema; None where compiled code does not see whether they do."""
-    return locator_of(decoder) if isinstance(decoder, EventReader) else None
+    if not isinstance(decoder, FlatDecoder):
+        return locator_of(decoder)
+    form = flat.form_of(decoder.format)
+    if form is None or not form.told:
+        return None  # kinds of values would have to be looked at
+    return Locator(form, lambda key, value: flat.told_of(decoder, form, key, value))
 
 
 def advice_of(name: str) -> str:
