@@ -7,6 +7,7 @@ from parts import run_parts
 PARTS = {
     "json": ["kafka_json.py"],
     "avro": ["kafka_avro.py"],
+    "to_delta": ["kafka_lake.py"],
 }
 
 if __name__ == "__main__":

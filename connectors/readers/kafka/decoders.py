@@ -46,7 +46,7 @@ def writers_of(registry: RegistrySettings | None) -> Writers | None:
 def locator_of(decoder: Decoder) -> Locator | None:
     """What finds the rows of batches of messages that *decoder* reads for their rows; None where compiled code does not read its format."""
     if isinstance(decoder, EventReader):
-        return Locator(debezium.FORM, lambda key, value: debezium.known_of(decoder, key, value))
+        return _event_locator(decoder)
     if isinstance(decoder, AvroEventReader):
         return AvroLocator(decoder)
     if isinstance(decoder, FlatDecoder):
@@ -57,7 +57,14 @@ def locator_of(decoder: Decoder) -> Locator | None:
 
 def scanning_locator_of(decoder: Decoder) -> Locator | None:
     """What finds the rows of batches whose messages tell the same schema; None where compiled code does not see whether they do."""
-    return locator_of(decoder) if isinstance(decoder, EventReader) else None
+    if isinstance(decoder, EventReader):
+        return _event_locator(decoder)
+    if not isinstance(decoder, FlatDecoder):
+        return None
+    form = flat.form_of(decoder.format)
+    if form is None or not form.told:
+        return None  # kinds of values would have to be looked at
+    return Locator(form, lambda key, value: flat.told_of(decoder, form, key, value))
 
 
 def has_statements(name: str) -> bool:
@@ -68,3 +75,7 @@ def has_statements(name: str) -> bool:
 def advice_of(name: str) -> str:
     """What to do where messages of the format *name* tell too little of a table."""
     return "" if name not in FLAT_FORMATS else FLAT_FORMATS[name].without_types
+
+
+def _event_locator(decoder: EventReader) -> Locator:
+    return Locator(debezium.FORM, lambda key, value: debezium.known_of(decoder, key, value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pyarrow as pa
 from connectors.readers.kafka.formats.decoder import LAST_US
 from connectors.readers.kafka.located import columns
 from connectors.readers.kafka.located.forms import JsonForm
-from connectors.readers.kafka.located.programs import Known
+from connectors.readers.kafka.located.programs import Known, Program
 from connectors.readers.kafka.messages.events import Event
 from historian.errors import UnsupportedEvent
 from historian.schema.snapshots import BYTE_TYPES, INTEGER_TYPES, TEXT_TYPES
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from connectors.readers.kafka.messages.events import Conventions
     from historian.schema.snapshots import ColumnType
 
-__all__ = ["form_of", "known_of", "reading_of"]
+__all__ = ["form_of", "known_of", "reading_of", "told_of"]
 
 
 def form_of(form: FlatFormat) -> JsonForm | None:
@@ -43,6 +44,7 @@ def form_of(form: FlatFormat) -> JsonForm | None:
         is_overlay=form.former == "overlay",
         false=tuple(path for path in (form.is_ddl, form.partial) if path),
         object=form.types,
+        told=(form.types, form.key) if form.types and form.key else (),
         tombstones=form.tombstones,
         exact=form.exact,
     )
@@ -64,6 +66,24 @@ def known_of(decoder: FlatDecoder, key: bytes | None, value: bytes) -> Known | N
         return None
     names = tuple(dict.fromkeys(name for row in rows for name in row))
     return Known(table=first.table, names=names, schema=first.schema, written=first.written)
+
+
+def told_of(decoder: FlatDecoder, form: JsonForm, key: bytes | None, value: bytes) -> Known | None:
+    """What is known of messages which tell the same schema as this one; None where it has no row, or tells none.
+
+    Args:
+        decoder: which tells schemas; *form*: of its format.
+    """
+    known = known_of(decoder, key, value)
+    if known is None or not form.told:
+        return None
+    events = [each for each in decoder.events(key, value, "") if isinstance(each, Event)]
+    rows = [tuple(each.after or each.before or ()) for each in events]
+    if len(set(rows)) != 1 or any(each.schema is not known.schema for each in events):
+        return None
+    strict = replace(known, names=rows[0], in_order=True)
+    texts = Program(form, strict).texts_of(value, form.told)
+    return None if texts is None else replace(strict, remembered=tuple(zip(form.told, texts, strict=True)))
 
 
 def reading_of(kind: ColumnType, written: Conventions) -> columns.Reading | None:

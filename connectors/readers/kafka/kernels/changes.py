@@ -113,6 +113,13 @@ def _overlay(state: int, below: int, above: int) -> None:
             store_i64(above + 8 * column, load_i64(below + 8 * column))
 
 
+@inlined
+def _is_untold(state: int, meta: int, slot_at: int) -> bool:
+    """Whether a message lacks a field that tells its schema."""
+    slot = load_i64(state + 8 * slot_at)
+    return slot >= 0 and load_i64(meta + 8 * slot) == 0
+
+
 @kernel
 def changes(state: int, message: int, meta: int) -> bool:
     """Adds the rows of a message; False, and none, where it is no change of rows, or none that is understood."""
@@ -120,6 +127,8 @@ def changes(state: int, message: int, meta: int) -> bool:
     if code < 0 or _is_true(meta, load_i64(state + 8 * at.SECOND_FALSE_SLOT)):
         return False
     if _is_true(meta, load_i64(state + 8 * at.FALSE_SLOT)):
+        return False
+    if _is_untold(state, meta, at.TOLD_SLOT) or _is_untold(state, meta, at.SECOND_TOLD_SLOT):
         return False
     slot = load_i64(state + 8 * at.OBJECT_SLOT)
     if slot >= 0:

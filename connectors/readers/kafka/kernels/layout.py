@@ -27,7 +27,7 @@ SLACK = 64  # bytes behind the buffer, all of them quotes, which end any text
 # ---- a node: an object whose members are looked for -----------------------------------------------------------------
 NODE_MEMBERS = 0  # how many
 NODE_FIRST = 1  # address of the first member
-NODE_IS_ROW = 2
+NODE_IS_ROW = 2  # 1, or 2 where a row may lack columns whatever IN_ORDER says
 NODE_WORDS = 3
 
 MEMBER_NAME = 0  # address of the name with its quotes and the colon
@@ -98,7 +98,9 @@ ROW_ORDINAL = 45  # address of a word a row: the number of its change in the mes
 ROWS_USED = 46  # in, out; there is always as much room for rows as for images
 STACK = 47  # address of STACK_WORDS words for the walk
 IS_STRANGE = 48  # of the walk: a row has a member that is none of its columns, or where IN_ORDER asks for another order
-STATE_WORDS = 49
+TOLD_SLOT = 49  # where IN_ORDER asks for it, a field that has the text which is remembered; -1: none
+SECOND_TOLD_SLOT = 50  # another one
+STATE_WORDS = 51
 
 # ---- an object that the walk is in ----------------------------------------------------------------------------------
 LEVEL_NODE = 0

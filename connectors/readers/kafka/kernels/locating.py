@@ -52,7 +52,7 @@ def _name_bytes(buffer: int, position: int, end: int) -> int:
 
 
 @inlined
-def _kept(buffer: int, position: int, end: int, member: int, slot_at: int) -> int:
+def _kept(state: int, buffer: int, position: int, end: int, member: int, slot_at: int) -> int:
     """Keeps the value at *position* in the slot of its member; the address behind it, -1 where it is not valid."""
     is_remembered = load_i64(member + 8 * at.MEMBER_ACTION) == at.REMEMBER
     length = load_i64(member + 8 * at.MEMBER_TEXT_BYTES) if is_remembered else 0
@@ -60,6 +60,8 @@ def _kept(buffer: int, position: int, end: int, member: int, slot_at: int) -> in
         # The text is a whole object or array: what follows it cannot belong to it.
         store_i64(slot_at, at.NESTED << at.KIND_AT | length << at.START_BITS | (position - buffer))
         return position + length
+    if length and load_i64(state + 8 * at.IN_ORDER):
+        store_i64(state + 8 * at.IS_STRANGE, 1)
     word = value(buffer, position, end)
     if word == 0:
         return -1
@@ -115,7 +117,7 @@ def _leave(state: int, level: int, position: int) -> int:
     """
     node = load_i64(level + 8 * at.LEVEL_NODE)
     is_whole = load_i64(level + 8 * at.LEVEL_EXPECTED) == load_i64(level + 8 * at.LEVEL_BEHIND)
-    if not is_whole and load_i64(node + 8 * at.NODE_IS_ROW) and load_i64(state + 8 * at.IN_ORDER):
+    if not is_whole and load_i64(node + 8 * at.NODE_IS_ROW) == 1 and load_i64(state + 8 * at.IN_ORDER):
         store_i64(state + 8 * at.IS_STRANGE, 1)
     count_at = load_i64(level + 8 * at.LEVEL_COUNT)
     if count_at == 0:
@@ -146,7 +148,8 @@ def _other_name(state: int, level: int, position: int, end: int) -> int:
         return -1
     node = load_i64(level + 8 * at.LEVEL_NODE)
     member = _found(node, position + 1, length)
-    if load_i64(node + 8 * at.NODE_IS_ROW) and (member == 0 or load_i64(state + 8 * at.IN_ORDER)):
+    is_row = load_i64(node + 8 * at.NODE_IS_ROW)
+    if is_row and (member == 0 or (is_row == 1 and load_i64(state + 8 * at.IN_ORDER))):
         store_i64(state + 8 * at.IS_STRANGE, 1)
     store_i64(level + 8 * at.LEVEL_EXPECTED, member)
     position = blank(position + length + 2)
@@ -218,7 +221,7 @@ def _walk(state: int, position: int, end: int, meta: int) -> int:
                     position = blank(position)
                     is_closing = load_u8(position) == _CLOSE_OBJECT
                     continue
-                position = _kept(buffer, position, end, member, slot_at)
+                position = _kept(state, buffer, position, end, member, slot_at)
             if position < 0:
                 return -1
         # Behind a value.

@@ -24,6 +24,7 @@ class JsonForm:
         names_may_lack: a name that is empty may be NULL or missing.
         false: fields that are not true in messages of rows, two at most.
         object: a field that is an object, NULL or missing.
+        told: fields whose text, with the names of a row, tells the schema; two at most, "" where it is told otherwise.
         prefixed: what stands around the object: a text that begins all messages of one schema, and one more brace at the end.
         tombstones: a message without a value changes nothing; else it is not understood.
         exact: numbers are read by their digits, where the compiled code does not read them.
@@ -47,6 +48,7 @@ class JsonForm:
     names_may_lack: bool = False
     false: tuple[str, ...] = ()
     object: str = ""
+    told: tuple[str, ...] = ()
     prefixed: bool = False
     tombstones: bool = False
     exact: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol
@@ -68,7 +68,7 @@ class _Node:
 
 def _slots(form: JsonForm) -> dict[str, int]:
     """Where the values of a message go, by path."""
-    wanted = [form.op, form.database, form.table, form.time, form.coarse_time, form.object, *form.false]
+    wanted = [form.op, form.database, form.table, form.time, form.coarse_time, form.object, *form.false, *form.told]
     slots: dict[str, int] = {}
     used = 0
     for path in (path for path in wanted if path):
@@ -147,6 +147,7 @@ class Program:
             if len(name.encode()) <= _LONGEST_OP
         ]
         false = [slots[path] for path in form.false] + [-1, -1]
+        told = ([slots[path] for path in form.told] if self.known.in_order else []) + [-1, -1]
         values = {
             at.META_COUNT: meta_words(form),
             at.COLUMNS: len(self.known.names),
@@ -172,6 +173,8 @@ class Program:
             at.FALSE_SLOT: false[0],
             at.SECOND_FALSE_SLOT: false[1],
             at.OBJECT_SLOT: slots[form.object] if form.object else -1,
+            at.TOLD_SLOT: told[0],
+            at.SECOND_TOLD_SLOT: told[1],
             at.IN_ORDER: int(self.known.in_order),
             at.STACK: self._stack.ctypes.data,
         }
@@ -189,7 +192,11 @@ class Program:
         form = self.form
         remembered = dict(self.known.remembered)
         paths = list(dict.fromkeys([*form.members, *(path for path in self._paths)]))
-        row = self._node([(name, at.VALUE, slot, 0, b"") for name, slot in self.slots.items()], is_row=True)
+        columns = [(name, at.VALUE, slot, 0, b"") for name, slot in self.slots.items()]
+        rows = {
+            form.after: self._node(columns, row=1),
+            form.before: self._node(columns, row=2 if form.is_overlay else 1),
+        }
 
         def node(parent: str) -> int:
             members = []
@@ -197,8 +204,8 @@ class Program:
                 above, _, name = path.rpartition(".")
                 if above != parent:
                     continue
-                if path in (form.after, form.before):
-                    members.append((name, at.ROWS, self._paths[path], row, b""))
+                if path in rows:
+                    members.append((name, at.ROWS, self._paths[path], rows[path], b""))
                 elif any(other.startswith(f"{path}.") and other in self._paths for other in paths):
                     members.append((name, at.ENTER, self._paths[path], node(path), b""))
                 elif path in self._paths:
@@ -211,13 +218,13 @@ class Program:
 
         return node("")
 
-    def _node(self, members: list[tuple[str, int, int, int, bytes]], *, is_row: bool = False) -> int:
+    def _node(self, members: list[tuple[str, int, int, int, bytes]], *, row: int = 0) -> int:
         words = []
         for name, action, slot, below, text in members:
             key = f'"{_stands(name).decode()}":'.encode()
             words.append([self._text(key), len(key), action, slot, below, self._text(text), len(text)])
         first = self._kept(np.array(words, np.int64).reshape(len(words), at.MEMBER_WORDS))
-        return self._kept(np.array([len(words), first, int(is_row)], np.int64))
+        return self._kept(np.array([len(words), first, row], np.int64))
 
     def _kept(self, words: NDArray[np.int64]) -> int:
         self._held.append(words)
@@ -273,6 +280,19 @@ class Program:
             self._room(2 * len(todo) + 64)
         while locate(state.ctypes.data) < len(todo):
             self._room(2 * int(state[at.IMAGES_ROOM]))
+
+    def texts_of(self, value: bytes, paths: Sequence[str]) -> tuple[bytes, ...] | None:
+        """Of one message the texts of fields that are objects or arrays, or NULL; None where it is not understood or one is neither."""
+        texts, meta = Texts([value]), np.zeros(meta_words(self.form), np.int64)
+        status, one = np.zeros(1, np.uint8), np.zeros(1, np.int64)
+        self.locate(texts, np.zeros(1, np.int64), status, meta, one)
+        words = [int(meta[self._paths[path]]) for path in paths]
+        kinds = [word >> at.KIND_AT & 0xF for word in words]
+        if status[0] != at.LOCATED or any(kind not in (at.NESTED, at.NULL) for kind in kinds):
+            return None
+        starts = [word & at.START_MASK for word in words]
+        lengths = [word >> at.START_BITS & at.LENGTH_MASK for word in words]
+        return tuple(texts.body[start : start + length] for start, length in zip(starts, lengths, strict=True))
 
     @property
     def rows(self) -> int:

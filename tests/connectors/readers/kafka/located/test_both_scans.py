@@ -38,19 +38,21 @@ class Sent:
         return self.sent[1]
 
 
-def told(messages: list[Any], cuts: list[int], limit_bytes: int | None) -> tuple[Any, ...]:
-    scan = TopicScan({("t", 0): (0, len(messages))}, KafkaSettings(brokers="", topics=("t",), keeps_unread=True))
+def told(form: str, messages: list[Any], cuts: list[int], limit_bytes: int | None) -> tuple[Any, ...]:
+    scan = TopicScan(
+        {("t", 0): (0, len(messages))}, KafkaSettings(brokers="", topics=("t",), format=form, keeps_unread=True)
+    )
     for begin, end in zip([0, *cuts], [*cuts, len(messages)], strict=True):
         if end > begin and (limit_bytes is None or scan.size_bytes < limit_bytes):
             scan.take(messages[begin:end], limit_bytes)
     return scan.found, scan.ranges(), scan.event_time_us, scan.size_bytes, scan.message_count
 
 
-@pytest.mark.parametrize("most_slow", [0, 8])
-@settings(max_examples=40, deadline=None)
-@given(data=st.data())
-def test_batches_tell_what_their_messages_do(most_slow: int, data: st.DataObject) -> None:
-    parts = [data.draw(streams("debezium_json"))[1] for _ in range(data.draw(st.integers(1, 3)))]
+@pytest.mark.parametrize("form", ["debezium_json", "canal_json"])
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), most_slow=st.sampled_from([0, 8]))
+def test_batches_tell_what_their_messages_do(form: str, data: st.DataObject, most_slow: int) -> None:
+    parts = [data.draw(streams(form))[1] for _ in range(data.draw(st.integers(1, 3)))]
     turns = data.draw(st.permutations([message for part in parts for message in part]))
     messages = [Sent(number, message) for number, message in enumerate(turns)]
     cuts = sorted(data.draw(st.lists(st.integers(0, len(messages)), max_size=2)))
@@ -58,9 +60,9 @@ def test_batches_tell_what_their_messages_do(most_slow: int, data: st.DataObject
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batches, "_MOST_SLOW", most_slow)
         patch.setattr(batches, "FEWEST_LOCATED", 1_000_000)
-        one_by_one = told(messages, list(range(1, len(messages))), limit_bytes)
+        one_by_one = told(form, messages, list(range(1, len(messages))), limit_bytes)
         patch.setattr(batches, "FEWEST_LOCATED", 0)
 
-        located = told(messages, cuts, limit_bytes)
+        located = told(form, messages, cuts, limit_bytes)
 
     assert one_by_one == located
