@@ -57,7 +57,7 @@ def locator_of(decoder: Decoder) -> Locator | None:
 
 def scanning_locator_of(decoder: Decoder) -> Locator | None:
     """What finds the rows of batches whose messages tell the same schema; None where compiled code does not see whether they do."""
-    return locator_of(decoder) if isinstance(decoder, EventReader) else None
+    return locator_of(decoder) if isinstance(decoder, (EventReader, AvroEventReader)) else None
 
 
 def has_statements(name: str) -> bool:

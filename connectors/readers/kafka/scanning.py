@@ -91,7 +91,7 @@ class TopicScan:
         if locator is None:
             self._look_at(partition, batch, range(len(batch)))
             return
-        tombstones = sum(value is None for value in batch.values) if locator.form.tombstones else 0
+        tombstones = sum(value is None for value in batch.values) if locator.tombstones else 0
         if tombstones:
             self._passed_over[partition]["tombstone"] += tombstones
         met: dict[TableName, RowSchema] = {}
