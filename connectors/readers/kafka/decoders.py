@@ -59,6 +59,8 @@ def scanning_locator_of(decoder: Decoder) -> Locator | None:
     """What finds the rows of batches whose messages tell the same schema; None where compiled code does not see whether they do."""
     if isinstance(decoder, EventReader):
         return _event_locator(decoder)
+    if isinstance(decoder, AvroEventReader):
+        return locator_of(decoder)
     if not isinstance(decoder, FlatDecoder):
         return None
     form = flat.form_of(decoder.format)

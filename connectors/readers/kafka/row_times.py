@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["RowTimes"]
 
@@ -19,6 +25,14 @@ class RowTimes:
         if not self._times or time_us > self._times[-1]:
             self._times.append(time_us)
             self._offsets.append(offset)
+
+    def note_all(self, times_us: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
+        """Notes the next rows, in order."""
+        last_us = self._times[-1] if self._times else int(times_us[0]) - 1
+        latest_us = np.maximum.accumulate(np.maximum(times_us, last_us))
+        is_later = np.diff(latest_us, prepend=last_us) > 0
+        self._times.extend(latest_us[is_later].tolist())
+        self._offsets.extend(offsets[is_later].tolist())
 
     def first_at(self, time_us: int) -> tuple[int, int] | None:
         """The offset of the first row from *time_us* on and its own time; None where there is none, or none before it."""

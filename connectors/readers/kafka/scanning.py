@@ -91,7 +91,7 @@ class TopicScan:
         if locator is None:
             self._look_at(partition, batch, range(len(batch)))
             return
-        tombstones = sum(value is None for value in batch.values) if locator.form.tombstones else 0
+        tombstones = sum(value is None for value in batch.values) if locator.tombstones else 0
         if tombstones:
             self._passed_over[partition]["tombstone"] += tombstones
         met: dict[TableName, RowSchema] = {}
@@ -105,6 +105,9 @@ class TopicScan:
                 continue
             self.event_time_us = max(self.event_time_us, int(run.times.max()))
             table, schema = run.known.table, run.known.schema
+            if self._has_statements:
+                times_us = np.maximum(run.times, self._stated_us.get(partition, 0))
+                self._times_of(partition, table).note_all(times_us, run.offsets)
             if met.get(table, self._schemas.get((partition, table))) is not schema:
                 met[table] = schema
                 first.append(int(np.searchsorted(batch.offsets, run.offsets[0])))
@@ -136,9 +139,12 @@ class TopicScan:
                 continue
             if self._has_statements:
                 time_us = max(self._stated_us.get(partition, 0), event.event_time_us)
-                self._row_times.setdefault((partition, event.table), RowTimes()).note(time_us, offset)
+                self._times_of(partition, event.table).note(time_us, offset)
             if self._schemas.get((partition, event.table)) is not event.schema:
                 self._take_schema(event, partition, place)
+
+    def _times_of(self, partition: Partition, table: TableName) -> RowTimes:
+        return self._row_times.setdefault((partition, table), RowTimes())
 
     def _take_statement(self, event: SqlEvent, partition: Partition, place: Place) -> None:
         time_us = self._stated_us[partition] = max(self._stated_us.get(partition, 0), event.event_time_us)

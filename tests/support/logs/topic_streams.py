@@ -15,6 +15,9 @@ from historian.schema.snapshots import Column, Snapshot
 
 __all__ = ["KINDS", "Kind", "Message", "streams"]
 
+FIRST_MS = 1_700_000_000_000
+"""Where Canal's moments begin; they go on for some seconds, not in order."""
+
 Message = tuple[bytes | None, bytes | None]
 """Key and value."""
 
@@ -138,6 +141,14 @@ def _rows(draw: Any, names: list[str], form: str, strange: bool) -> dict[str, An
     return row
 
 
+_MOMENT_MS = st.integers(0, 5).map(lambda number: FIRST_MS + 1000 * number)
+
+
+def _statement(at_ms: int) -> dict[str, Any]:
+    sql = "alter table t comment 'c'"
+    return {"database": "shop", "table": "t", "type": "ALTER", "isDdl": True, "es": at_ms, "sql": sql}
+
+
 @st.composite
 def streams(draw: Any, form: str) -> tuple[Snapshot, list[Message]]:
     """A table and messages of the format *form*, most of which are of it."""
@@ -167,12 +178,14 @@ def streams(draw: Any, form: str) -> tuple[Snapshot, list[Message]]:
         if strange:
             source["ts_us"] = draw(st.sampled_from([None, 17001, True, 1.5, "1"]))
         if form == "canal_json":
+            if draw(st.integers(0, 19)) == 0:
+                messages.append((None, _texted(_statement(draw(_MOMENT_MS)), style).encode()))
             changed = {k: v for k, v in before.items() if draw(st.booleans())}
             count = draw(st.integers(1, 3))
             message: dict[str, Any] = {
                 "data": [after] * count,
                 "database": "shop",
-                "es": 1700000000000,
+                "es": draw(_MOMENT_MS),
                 "isDdl": False,
                 "mysqlType": {name: KINDS[name].type for name in names},
                 "old": [changed] * count if kind == "u" else None,

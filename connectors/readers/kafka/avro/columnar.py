@@ -37,6 +37,7 @@ class AvroLocator(Locator):
 
     def __init__(self, reader: AvroEventReader) -> None:
         self._reader = reader
+        self.tombstones = True
         self._by_schemas: dict[tuple[int, int], list[AvroProgram]] = {}
 
     def _located(

@@ -134,10 +134,14 @@ class Locator:
     Args:
         form: of the format.
         learn: see :data:`Learn`.
+
+    Attributes:
+        tombstones: a message without a value changes nothing.
     """
 
     def __init__(self, form: JsonForm, learn: Learn) -> None:
-        self.form, self._learn = form, learn
+        self._form, self._learn = form, learn
+        self.tombstones = form.tombstones
         self._programs: dict[Known, Program] = {}
         self._meta_words = meta_words(form)
 
@@ -182,7 +186,7 @@ class Locator:
         """The programs that have rows of the batch; *status* says which messages are located."""
         meta = np.zeros(len(batch) * self._meta_words, np.int64)
         without = [number for number, value in enumerate(batch.values) if value is None]
-        status[without] = at.LOCATED if self.form.tombstones else at.SLOW
+        status[without] = at.LOCATED if self._form.tombstones else at.SLOW
         keys: Texts | None = None
         used: list[Program] = []
         waiting = list(self._programs.values())
@@ -212,14 +216,14 @@ class Locator:
         known = self._learn(batch.keys[number], batch.values[number] or b"")
         if known is None or known in self._programs:
             return None
-        if not (self.form.prefixed or known.in_order):
+        if not (self._form.prefixed or known.in_order):
             # Rows that lack fields are understood too: one program for all names is enough.
             for other in [each for each in self._programs if each.table == known.table]:
                 del self._programs[other]
                 known = replace(known, names=tuple(dict.fromkeys((*known.names, *other.names))))
         if len(self._programs) >= _MOST_PROGRAMS:
             self._programs.clear()
-        found = self._programs[known] = Program(self.form, known)
+        found = self._programs[known] = Program(self._form, known)
         return found
 
     def _of_key(self, batch: Batch, keys: Texts, key: bytes) -> NDArray[np.bool_]:

@@ -1,10 +1,11 @@
-"""Rows by compiled code and rows by the library are the same, whatever the bytes of messages are."""
+"""Rows and schemas by compiled code and by the library are the same, whatever the bytes of messages are."""
 
 from __future__ import annotations
 
 import random
 import struct
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,13 @@ import pytest
 
 from connectors.readers.kafka.avro.programs import Unwalkable, instructions_of
 from connectors.readers.kafka.avro.writers import Writers
+from connectors.readers.kafka.client import KafkaSettings
 from connectors.readers.kafka.decoders import decoder_of, locator_of
+from connectors.readers.kafka.located import batches
 from connectors.readers.kafka.located.batches import Batch, LocatedRows
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.rows import ChunkMaker
+from connectors.readers.kafka.scanning import TopicScan
 from historian.changelog.chunks import Chunk
 from historian.ddl import parse_column_type
 from historian.errors import HistorianError, UnsupportedEvent
@@ -156,7 +160,9 @@ def chunks(writers: Writers, messages: list[Message], table: Snapshot, *, locate
         return str(error)
 
 
-def made(numbers: random.Random, names: list[str], nullable: set[str], registry: dict[str, Any]) -> Message:
+def made(
+    numbers: random.Random, names: list[str], nullable: set[str], registry: dict[str, Any], number: int = 2
+) -> Message:
     def row() -> dict[str, Any]:
         values = {
             name: None if name in nullable and numbers.random() < 0.3 else KINDS[name][2](numbers) for name in names
@@ -183,7 +189,7 @@ def made(numbers: random.Random, names: list[str], nullable: set[str], registry:
         "ts_ms": None,
     }
     key = body({"schema": 1, "record": {"id": 1}}, registry)
-    return (key if numbers.random() < 0.98 else None), body({"schema": 2, "record": record}, registry)
+    return (key if numbers.random() < 0.98 else None), body({"schema": number, "record": record}, registry)
 
 
 def mutated(numbers: random.Random, message: Message) -> Message:
@@ -230,6 +236,57 @@ def test_random_messages_are_the_same_rows_either_way() -> None:
     found = [compared(seed) for seed in range(60)]
 
     assert sum(located for located, _ in found) > 1500
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A message as confluent-kafka gives it."""
+
+    number: int
+    sent: Message
+
+    def topic(self) -> str:
+        return "t"
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return self.number
+
+    def key(self) -> bytes | None:
+        return self.sent[0]
+
+    def value(self) -> bytes | None:
+        return self.sent[1]
+
+
+def told(writers: Writers, messages: list[Any]) -> tuple[Any, ...]:
+    settings = KafkaSettings(brokers="", topics=("t",), format="debezium_avro", keeps_unread=True)
+    scan = TopicScan({("t", 0): (0, len(messages))}, settings, writers)
+    scan.take(messages)
+    return scan.found, scan.ranges(), scan.event_time_us, scan.size_bytes, scan.message_count
+
+
+def test_scans_of_batches_tell_what_their_messages_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = 0
+    for seed in range(20):
+        numbers = random.Random(seed)
+        names = numbers.sample(sorted(KINDS), 3)
+        registry = {"1": KEY, "2": envelope(names, set(names)), "3": envelope(names[:2], {names[0]})}
+        writers = recorded_writers({"registry": registry})
+        assert writers is not None
+        older = [made(numbers, names, set(names), registry) for _ in range(60)]
+        newer = [made(numbers, names[:2], {names[0]}, registry, number=3) for _ in range(60)]
+        turns = [*older, (older[0][0], None), *newer, *older[:9]]
+        sent = [Sent(at, mutated(numbers, m) if m[1] and at % 30 == 7 else m) for at, m in enumerate(turns)]
+        monkeypatch.setattr(batches, "FEWEST_LOCATED", 1_000_000)
+        one_by_one = told(writers, sent)
+        monkeypatch.setattr(batches, "FEWEST_LOCATED", 0)
+
+        assert one_by_one == told(writers, sent), seed
+        found += len(one_by_one[0])
+    assert found > 60
 
 
 @pytest.mark.soak

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from connectors.readers.kafka.client import KafkaSettings
 from connectors.readers.kafka.located import batches
 from connectors.readers.kafka.scanning import TopicScan
-from logs.topic_streams import streams
+from logs.topic_streams import FIRST_MS, streams
 
 
 @dataclass(frozen=True)
@@ -38,20 +38,30 @@ class Sent:
         return self.sent[1]
 
 
-def told(form: str, messages: list[Any], cuts: list[int], limit_bytes: int | None) -> tuple[Any, ...]:
+STATED = st.lists(st.integers(0, 5).map(lambda second: 1000 * FIRST_MS + 1_000_000 * second), max_size=2)
+
+
+def told(
+    form: str, messages: list[Any], cuts: list[int], limit_bytes: int | None, stated_us: list[int]
+) -> tuple[Any, ...]:
     scan = TopicScan(
         {("t", 0): (0, len(messages))}, KafkaSettings(brokers="", topics=("t",), format=form, keeps_unread=True)
     )
     for begin, end in zip([0, *cuts], [*cuts, len(messages)], strict=True):
         if end > begin and (limit_bytes is None or scan.size_bytes < limit_bytes):
             scan.take(messages[begin:end], limit_bytes)
-    return scan.found, scan.ranges(), scan.event_time_us, scan.size_bytes, scan.message_count
+    found = list(scan.found)
+    scan.tell_again(stated_us)
+    again = sorted(scan.found[len(found) :], key=repr)
+    return found, again, scan.ranges(), scan.event_time_us, scan.size_bytes, scan.message_count
 
 
 @pytest.mark.parametrize("form", ["debezium_json", "canal_json"])
 @settings(max_examples=60, deadline=None)
-@given(data=st.data(), most_slow=st.sampled_from([0, 8]))
-def test_batches_tell_what_their_messages_do(form: str, data: st.DataObject, most_slow: int) -> None:
+@given(data=st.data(), most_slow=st.sampled_from([0, 8]), stated_us=STATED)
+def test_batches_tell_what_their_messages_do(
+    form: str, data: st.DataObject, most_slow: int, stated_us: list[int]
+) -> None:
     parts = [data.draw(streams(form))[1] for _ in range(data.draw(st.integers(1, 3)))]
     turns = data.draw(st.permutations([message for part in parts for message in part]))
     messages = [Sent(number, message) for number, message in enumerate(turns)]
@@ -60,9 +70,9 @@ def test_batches_tell_what_their_messages_do(form: str, data: st.DataObject, mos
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batches, "_MOST_SLOW", most_slow)
         patch.setattr(batches, "FEWEST_LOCATED", 1_000_000)
-        one_by_one = told(form, messages, list(range(1, len(messages))), limit_bytes)
+        one_by_one = told(form, messages, list(range(1, len(messages))), limit_bytes, stated_us)
         patch.setattr(batches, "FEWEST_LOCATED", 0)
 
-        located = told(form, messages, cuts, limit_bytes)
+        located = told(form, messages, cuts, limit_bytes, stated_us)
 
     assert one_by_one == located
