@@ -53,8 +53,8 @@ def changed(
     if not isinstance(before, dict | None) or not isinstance(after, dict | None):
         raise unlike(where, "`before` or `after` is no row")
     exact = source.get("ts_us")
-    time = exact if exact is not None else (source.get("ts_ms") or 0)
-    if not isinstance(time, int) or abs(time) > LAST_US:
+    time, unit_us = (exact, 1) if exact is not None else (source.get("ts_ms") or 0, 1000)
+    if not isinstance(time, int) or abs(time * unit_us) > LAST_US:
         raise unlike(where, "a time of the source that is none")
     return Event(
         table=TableName(str(source.get("db") or ""), str(source.get("table") or "")),
@@ -62,5 +62,5 @@ def changed(
         op=op,
         before=before,
         after=after,
-        event_time_us=time if exact is not None else time * 1000,
+        event_time_us=time * unit_us,
     )

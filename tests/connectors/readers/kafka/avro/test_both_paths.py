@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from connectors.readers.kafka.avro.programs import Unwalkable, instructions_of
@@ -222,12 +223,20 @@ def compared(seed: int) -> tuple[int, int]:
     return located, 0 if isinstance(one_by_one, str) else sum(chunk.rows.num_rows for chunk in one_by_one)
 
 
+def shown(column: pa.Array) -> str:
+    """The values of a column; moments and days as numbers, since Python has none of many that Arrow has."""
+    kind = column.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        column = column.cast(pa.int64() if pa.types.is_timestamp(kind) else pa.int32())
+    return repr(column.to_pylist())
+
+
 def same(found: list[Chunk] | str) -> Any:
     """What must be the same; numbers that are none are equal to themselves."""
     if isinstance(found, str):
         return found
     return [
-        (each.table_id, each.sequence, each.first_position, each.last_position, each.stopped, str(each.rows.schema), repr(each.rows.to_pylist()))
+        (each.table_id, each.sequence, each.first_position, each.last_position, each.stopped, str(each.rows.schema), [shown(column) for column in each.rows.columns])
         for each in found
     ]  # fmt: skip
 
