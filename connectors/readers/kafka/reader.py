@@ -16,7 +16,7 @@ from connectors.readers.base import (
 )
 from connectors.readers.kafka.client import Client, KafkaSettings, Partition, purged
 from connectors.readers.kafka.decoders import decoder_of, has_statements, locator_of, writers_of
-from connectors.readers.kafka.located.batches import Batch, LocatedRows, runs_of
+from connectors.readers.kafka.located.batches import Batch, runs_of
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.rows import ChunkMaker
 from connectors.readers.kafka.scanning import TopicScan
@@ -186,9 +186,8 @@ class KafkaReader:
         locator = locator_of(decoder)
         with closing(self._client.messages({partition: (planned.start, planned.end)})) as batches:
             for messages in batches:
-                unread = list[tuple[str, int, bytes, str]]()
                 for run in runs_of(locator, Batch.of(messages)):
-                    if isinstance(run, LocatedRows):
+                    if not isinstance(run, int):
                         yield from maker.take_located(run)
                         continue
                     message, chunks = messages[run], list[Chunk]()
@@ -200,10 +199,8 @@ class KafkaReader:
                     except UnsupportedEvent as error:
                         if not keeps_unread:
                             raise
-                        unread.append(_unread(f"{planned.file}:{offset}", message, error))
+                        chunks += maker.take_unread(*_unread(f"{planned.file}:{offset}", message, error))
                     yield from chunks
-                if unread:
-                    yield maker.unread(unread)
         yield from maker.rest()
 
     def cached(self, planned: PlannedRange) -> tuple[LogBytes, ...] | None:  # noqa: ARG002 as other readers

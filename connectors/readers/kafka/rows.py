@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.readers.kafka.located.batches import LocatedRows
+from connectors.readers.kafka.located.batches import LocatedRows, interleaved
 from connectors.readers.kafka.messages.events import Conventions, Event, RowSchema
 from connectors.readers.kafka.parts import ColumnRows, EventRows, moved
 from historian.changelog.chunks import Chunk, unread_chunk
@@ -25,6 +25,7 @@ from historian.schema.snapshots import Snapshot
 __all__ = ["ChunkMaker"]
 
 _CHUNK_ROWS = 65_536
+_UNREAD, _UNREAD_BYTES = 256, 8 << 20
 _ORDINAL = 1
 """Of a message's first row: what begins with the message stands before it."""
 
@@ -92,6 +93,7 @@ class ChunkMaker:
         """Offsets at which what a name stands for may change."""
         self._open: dict[int, _Rows] = {}
         self._stopped: set[int] = set()
+        self._unread: list[tuple[str, int, bytes, str]] = []
 
     def take(self, offset: int, event: Event) -> Iterator[Chunk]:
         """Takes the next event; gives chunks that are full by then."""
@@ -111,23 +113,35 @@ class ChunkMaker:
         for op, row in operations:
             rows.add(op, event, offset, row)
 
-    def take_located(self, found: LocatedRows) -> Iterator[Chunk]:
-        """Takes the next rows of a table, as :meth:`take` takes the events that they are of."""
-        name = found.known.table
-        places = [0, *np.searchsorted(found.offsets, self._turns).tolist(), len(found)]
-        for begin, end in itertools.pairwise(places):
-            if begin == end:
-                continue
-            offset = int(found.offsets[begin])
-            table = self._named(name, offset)
-            if table is None or table.table_id in self._stopped or self._is_behind_stop(table, offset):
-                continue
-            yield from self._take_part(table, found.part(begin, end), *self._under(table, offset))
+    def take_located(self, found: Sequence[LocatedRows]) -> list[Chunk]:
+        """Takes the next rows, as :meth:`take` takes the events that they are of; gives the same chunks under the same numbers.
+
+        Args:
+            found: rows of messages between which no other one stands, each element in order.
+        """
+        by_table: dict[int, list[LocatedRows]] = {}
+        for rows in found:
+            places = [0, *np.searchsorted(rows.offsets, self._turns).tolist(), len(rows)]
+            for begin, end in itertools.pairwise(places):
+                if begin < end:
+                    offset = int(rows.offsets[begin])
+                    table = self._named(rows.known.table, offset)
+                    if table is not None and not self._is_behind_stop(table, offset):
+                        by_table.setdefault(table.table_id, []).append(rows.part(begin, end))
+        first, ended = self._sequence, list[tuple[int, Chunk]]()
+        for table_id, parts in by_table.items():
+            table = self._tables[table_id]
+            for part in interleaved(parts):
+                if table_id not in self._stopped:
+                    ended += self._take_part(table, part, *self._under(table, int(part.offsets[0])))
+        # Chunks are numbered as the rows come that end them, however messages were put together here.
+        ended.sort(key=lambda each: each[0])
+        return [replace(chunk, sequence=number) for number, (_, chunk) in enumerate(ended, first)]
 
     def _take_part(
         self, table: PlannedTable, found: LocatedRows, written: Snapshot, version: PlannedVersion
-    ) -> Iterator[Chunk]:
-        """Takes rows between two places at which versions begin."""
+    ) -> Iterator[tuple[int, Chunk]]:
+        """Takes rows between two places at which versions begin; gives chunks that end, each with the offset of the row behind it."""
         known = found.known
         # -C and +C belong to one event, which no chunk takes apart.
         is_second = found.ops == Op.CORRECT_TO
@@ -137,7 +151,8 @@ class ChunkMaker:
         while begin < len(found):
             rows = self._open.get(table.table_id)
             if rows is None or not rows.is_under(known.schema, written, version):
-                yield from self._ended(table)
+                for chunk in self._ended(table):
+                    yield int(found.offsets[begin]), chunk
                 if table.table_id in self._stopped:
                     return
                 rows = self._open[table.table_id] = _Rows(
@@ -150,15 +165,23 @@ class ChunkMaker:
             rows.count += end - begin
             begin = end
 
+    def take_unread(self, place: str, time_us: int, raw: bytes, why: str) -> Iterator[Chunk]:
+        """Takes the next message, which cannot be read, see :func:`historian.changelog.chunks.unread_chunk`; gives chunks that are full by then."""
+        self._unread.append((place, time_us, raw, why))
+        if len(self._unread) >= _UNREAD or sum(len(each[2]) for each in self._unread) >= _UNREAD_BYTES:
+            yield self._unread_ended()
+
     def rest(self) -> Iterator[Chunk]:
         """The chunks of what is left."""
-        for table_id in list(self._open):
+        for table_id, _ in sorted(self._open.items(), key=lambda each: _bounds(each[1])[0]):
             yield from self._ended(self._tables[table_id])
+        if self._unread:
+            yield self._unread_ended()
 
-    def unread(self, messages: Sequence[tuple[str, int, bytes, str]]) -> Chunk:
-        """The next chunk: of *messages* that cannot be read, see :func:`historian.changelog.chunks.unread_chunk`."""
+    def _unread_ended(self) -> Chunk:
+        found, self._unread = self._unread, []
         self._sequence += 1
-        return unread_chunk(messages, sequence=self._sequence - 1, file=self._planned.file)
+        return unread_chunk(found, sequence=self._sequence - 1, file=self._planned.file)
 
     def _operations(self, event: Event, offset: int, written: Snapshot) -> Iterable[tuple[Op, dict[str, Any]]]:
         before, after = event.before, event.after

@@ -11,7 +11,7 @@ import numpy as np
 
 from connectors.readers.base import SchemaMet, Statement
 from connectors.readers.kafka.decoders import advice_of, decoder_of, has_statements, scanning_locator_of
-from connectors.readers.kafka.located.batches import Batch, runs_of
+from connectors.readers.kafka.located.batches import Batch, LocatedRows, interleaved, runs_of
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent
 from connectors.readers.kafka.row_times import RowTimes
 from historian.ddl import StatementContext
@@ -103,15 +103,22 @@ class TopicScan:
                 self._look_at(partition, batch, first)
                 met, first = {}, []
                 continue
-            self.event_time_us = max(self.event_time_us, int(run.times.max()))
-            table, schema = run.known.table, run.known.schema
-            if self._has_statements:
-                times_us = np.maximum(run.times, self._stated_us.get(partition, 0))
-                self._times_of(partition, table).note_all(times_us, run.offsets)
-            if met.get(table, self._schemas.get((partition, table))) is not schema:
-                met[table] = schema
-                first.append(int(np.searchsorted(batch.offsets, run.offsets[0])))
+            by_table: dict[TableName, list[LocatedRows]] = {}
+            for found in run:
+                self.event_time_us = max(self.event_time_us, int(found.times.max()))
+                by_table.setdefault(found.known.table, []).append(found)
+            for table, of_table in by_table.items():
+                for rows in interleaved(of_table):
+                    self._note_times(partition, rows)
+                    if met.get(table, self._schemas.get((partition, table))) is not rows.known.schema:
+                        met[table] = rows.known.schema
+                        first.append(int(np.searchsorted(batch.offsets, rows.offsets[0])))
         self._look_at(partition, batch, first)
+
+    def _note_times(self, partition: Partition, rows: LocatedRows) -> None:
+        if self._has_statements:
+            times_us = np.maximum(rows.times, self._stated_us.get(partition, 0))
+            self._times_of(partition, rows.known.table).note_all(times_us, rows.offsets)
 
     def _look_at(self, partition: Partition, batch: Batch, numbers: Iterable[int]) -> None:
         """Reads messages in their order."""

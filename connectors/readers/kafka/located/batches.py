@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from connectors.readers.kafka.located.forms import JsonForm
-    from historian.names import TableName
 
-__all__ = ["FEWEST_LOCATED", "Batch", "Learn", "LocatedRows", "Locator", "runs_of"]
+__all__ = ["FEWEST_LOCATED", "Batch", "Learn", "LocatedRows", "Locator", "interleaved", "runs_of"]
 
 FEWEST_LOCATED = 64
 """Fewer messages at once are read one by one: that is sooner done than having compiled code look at them."""
@@ -145,10 +144,10 @@ class Locator:
         self._programs: dict[Known, Program] = {}
         self._meta_words = meta_words(form)
 
-    def runs(self, batch: Batch) -> Iterator[LocatedRows | int]:
-        """The batch's rows of each table in order, and the numbers of messages that are not understood, where they stand.
+    def runs(self, batch: Batch) -> Iterator[list[LocatedRows] | int]:
+        """The batch's rows, and the numbers of messages that are not understood, where they stand.
 
-        Rows of several tables that stand between the same two such messages come table by table.
+        Rows that stand between the same two such messages come together, each list element in order: see :func:`interleaved`.
         """
         count = len(batch)
         values = [value or b"" for value in batch.values]
@@ -166,9 +165,8 @@ class Locator:
         begin = 0
         for end in [*slow.tolist(), count]:
             if end > begin:
-                for program, first, behind in _in_order(programs, begin, end):
-                    messages = program.row_messages[first:behind]
-                    yield LocatedRows(
+                yield [
+                    LocatedRows(
                         program=program,
                         texts=texts,
                         begin=first,
@@ -176,6 +174,9 @@ class Locator:
                         offsets=batch.offsets[messages],
                         times=times[messages],
                     )
+                    for program, first, behind in _within(programs, begin, end)
+                    for messages in [program.row_messages[first:behind]]
+                ]
             if end < count:
                 yield end
             begin = end + 1
@@ -244,7 +245,7 @@ class Locator:
         return matches.astype(np.bool_)
 
 
-def runs_of(locator: Locator | None, batch: Batch) -> Iterator[LocatedRows | int]:
+def runs_of(locator: Locator | None, batch: Batch) -> Iterator[list[LocatedRows] | int]:
     """As :meth:`Locator.runs`, of a batch of any size; without a locator all messages are read one by one."""
     if locator is None or len(batch) < FEWEST_LOCATED:
         yield from range(len(batch))
@@ -256,25 +257,25 @@ def runs_of(locator: Locator | None, batch: Batch) -> Iterator[LocatedRows | int
         begin = end
 
 
-def _in_order(programs: Sequence[RowProgram], begin: int, end: int) -> Iterator[tuple[RowProgram, int, int]]:
-    """Which rows of which program the messages from *begin* to *end* have, each table's in order."""
-    by_table: dict[TableName, list[tuple[RowProgram, int, int]]] = {}
+def interleaved(found: Sequence[LocatedRows]) -> Iterator[LocatedRows]:
+    """Rows of all of *found* in the order of their messages, cut where those of one and those of another take turns."""
+    if len(found) == 1:
+        yield found[0]
+        return
+    whose = np.repeat(np.arange(len(found)), [len(rows) for rows in found])
+    whose = whose[np.argsort(np.concatenate([rows.offsets for rows in found]), kind="stable")]
+    turns = [0, *(np.flatnonzero(np.diff(whose)) + 1).tolist(), len(whose)]
+    places = [0] * len(found)
+    for begin, end in itertools.pairwise(turns):
+        number = int(whose[begin])
+        place = places[number]
+        places[number] = place + end - begin
+        yield found[number].part(place, places[number])
+
+
+def _within(programs: Sequence[RowProgram], begin: int, end: int) -> Iterator[tuple[RowProgram, int, int]]:
+    """Which rows of which program the messages from *begin* to *end* have."""
     for program in programs:
         first, behind = np.searchsorted(program.row_messages[: program.rows], [begin, end]).tolist()
         if behind > first:
-            by_table.setdefault(program.known.table, []).append((program, first, behind))
-    for found in by_table.values():
-        if len(found) == 1:
-            yield found[0]
-            continue
-        # Messages under one schema and under another one may take turns.
-        messages = np.concatenate([program.row_messages[first:behind] for program, first, behind in found])
-        whose = np.repeat(np.arange(len(found)), [behind - first for _, first, behind in found])
-        whose = whose[np.argsort(messages, kind="stable")]
-        turns = [0, *(np.flatnonzero(np.diff(whose)) + 1).tolist(), len(whose)]
-        places = [first for _, first, _ in found]
-        for at_row, until in itertools.pairwise(turns):
-            number = int(whose[at_row])
-            place = places[number]
-            places[number] = place + until - at_row
-            yield found[number][0], place, place + until - at_row
+            yield program, first, behind

@@ -143,11 +143,11 @@ def chunks(writers: Writers, messages: list[Message], table: Snapshot, *, locate
     locator = locator_of(decoder)
     assert locator is not None
     batch = Batch([key for key, _ in messages], [value for _, value in messages], np.arange(len(messages)))
-    runs: Iterator[LocatedRows | int] = locator.runs(batch) if located else iter(range(len(messages)))
+    runs: Iterator[list[LocatedRows] | int] = locator.runs(batch) if located else iter(range(len(messages)))
     found = list[Chunk]()
     try:
         for run in runs:
-            if isinstance(run, LocatedRows):
+            if not isinstance(run, int):
                 found += maker.take_located(run)
                 continue
             try:
@@ -155,7 +155,7 @@ def chunks(writers: Writers, messages: list[Message], table: Snapshot, *, locate
                     if isinstance(event, Event):
                         found += maker.take(run, event)
             except UnsupportedEvent as error:
-                found.append(maker.unread([(str(run), 0, b"", str(error))]))
+                found += maker.take_unread(str(run), 0, b"", str(error))
         return [*found, *maker.rest()]
     except HistorianError as error:
         return str(error)
@@ -219,7 +219,7 @@ def compared(seed: int) -> tuple[int, int]:
     locator = locator_of(decoder_of("debezium_avro", tells=False, writers=writers))
     assert locator is not None
     batch = Batch([key for key, _ in messages], [value for _, value in messages], np.arange(len(messages)))
-    located = sum(len(run) for run in locator.runs(batch) if isinstance(run, LocatedRows))
+    located = sum(len(rows) for run in locator.runs(batch) if not isinstance(run, int) for rows in run)
     return located, 0 if isinstance(one_by_one, str) else sum(chunk.rows.num_rows for chunk in one_by_one)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -11,55 +11,72 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from connectors.readers.kafka import rows
 from connectors.readers.kafka.decoders import decoder_of, locator_of
 from connectors.readers.kafka.located import batches
-from connectors.readers.kafka.located.batches import Batch, LocatedRows
+from connectors.readers.kafka.located.batches import Batch, runs_of
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.rows import ChunkMaker
 from historian.changelog.chunks import Chunk
 from historian.errors import HistorianError, UnsupportedEvent
+from historian.names import TableName
 from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
 from historian.schema.snapshots import Snapshot
 from logs.topic_streams import Message, streams
 
 
-def chunks(name: str, messages: list[Message], table: Snapshot, *, located: bool, stops: bool) -> list[Chunk] | str:
-    part = PartitionRange(
-        topic="t", partition=0, start=0, end=99, bytes_read=1, passages=(Passage(table_id=1, version=3, offset=0),)
-    )
-    version = PlannedVersion(version=3, place=None, edits=(), snapshot=table, segment=0)
-    maker = ChunkMaker(part, [PlannedTable(table_id=1, versions=(version,))], sequence=0, as_text=False, stops=stops)
+def plan_of(table: Snapshot, renamed_at: int) -> tuple[PartitionRange, list[PlannedTable]]:
+    """Of `t`, and of `u` that has the name `t` from an offset on."""
+    other = replace(table, table_id=2, name=TableName("shop", "u"))
+    passages = [Passage(table_id=1, version=3, offset=0), Passage(table_id=2, version=4, offset=0)]
+    passages.append(Passage(table_id=2, version=5, offset=renamed_at))
+    part = PartitionRange(topic="t", partition=0, start=0, end=99, bytes_read=1, passages=tuple(passages))
+    snapshots = {3: table, 4: other, 5: replace(table, table_id=2)}
+    versions = {
+        number: PlannedVersion(version=number, place=None, edits=(), snapshot=snapshot, segment=0)
+        for number, snapshot in snapshots.items()
+    }
+    return part, [
+        PlannedTable(table_id=1, versions=(versions[3],)),
+        PlannedTable(table_id=2, versions=(versions[4], versions[5])),
+    ]
+
+
+def chunks(
+    name: str, messages: list[Message], table: Snapshot, cuts: list[int] | None, *, renamed_at: int, stops: bool
+) -> list[Chunk] | str:
+    """What comes of messages: one by one, or of batches that end at *cuts*."""
+    part, tables = plan_of(table, renamed_at)
+    maker = ChunkMaker(part, tables, sequence=0, as_text=False, stops=stops)
     decoder = decoder_of(name, tells=False)
     locator = locator_of(decoder)
     assert locator is not None
     batch = Batch([key for key, _ in messages], [value for _, value in messages], np.arange(len(messages)))
-    runs: Iterator[LocatedRows | int] = locator.runs(batch) if located else iter(range(len(messages)))
+    ends = [len(messages)] if cuts is None else [*cuts, len(messages)]
     found = list[Chunk]()
     try:
-        for run in runs:
-            if isinstance(run, LocatedRows):
-                found += maker.take_located(run)
-                continue
-            try:
-                for event in decoder.events(*messages[run], f"t:0:{run}"):
-                    if isinstance(event, Event):
-                        found += maker.take(run, event)
-            except UnsupportedEvent as error:
-                found.append(maker.unread([(str(run), 0, b"", str(error))]))
+        for begin, end in itertools.pairwise([0, *ends]):
+            for run in runs_of(None if cuts is None else locator, batch.part(begin, end)):
+                if not isinstance(run, int):
+                    found += maker.take_located(run)
+                    continue
+                at = begin + run
+                try:
+                    for event in decoder.events(*messages[at], f"t:0:{at}"):
+                        if isinstance(event, Event):
+                            found += maker.take(at, event)
+                except UnsupportedEvent as error:
+                    found += maker.take_unread(str(at), 0, b"", str(error))
         return [*found, *maker.rest()]
     except HistorianError as error:
-        return str(error)
+        return type(error).__name__  # of several tables that fail, which one does first may differ
 
 
 def compared(found: list[Chunk] | str) -> Any:
-    """What is the same by both paths: rows of the table in order, dead letters, errors."""
+    """What is the same by both paths: chunks with their numbers and rows, dead letters, errors."""
     if isinstance(found, str):
         return found
-    rows = [chunk for chunk in found if chunk.table_id]
-    letters = [chunk.rows.schema.metadata for chunk in found if not chunk.table_id]
-    return [
-        (replace(chunk, sequence=0, rows=None), chunk.rows.to_pylist(), chunk.rows.schema) for chunk in rows
-    ], letters  # type: ignore[arg-type]
+    return [(replace(chunk, rows=None), chunk.rows.to_pylist(), chunk.rows.schema) for chunk in found]  # type: ignore[arg-type]
 
 
 FORMS = ("debezium_json", "debezium_json_schemaless", "canal_json")
@@ -67,8 +84,10 @@ FORMS = ("debezium_json", "debezium_json_schemaless", "canal_json")
 
 @pytest.fixture(autouse=True)
 def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many messages are not understood, the others are located."""
+    """However many messages are not understood, the others are located; chunks are short."""
     monkeypatch.setattr(batches, "_MOST_SLOW", 0)
+    monkeypatch.setattr(batches, "FEWEST_LOCATED", 0)
+    monkeypatch.setattr(rows, "_CHUNK_ROWS", 4)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -76,8 +95,10 @@ def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(data=st.data(), stops=st.booleans())
 def test_messages_are_the_same_rows_by_both_paths(form: str, data: st.DataObject, stops: bool) -> None:
     table, messages = data.draw(streams(form))
+    renamed_at = data.draw(st.integers(1, len(messages)))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(messages)), max_size=2)))
 
-    one_by_one = chunks(form, messages, table, located=False, stops=stops)
-    located = chunks(form, messages, table, located=True, stops=stops)
+    one_by_one = chunks(form, messages, table, None, renamed_at=renamed_at, stops=stops)
+    located = chunks(form, messages, table, cuts, renamed_at=renamed_at, stops=stops)
 
     assert compared(one_by_one) == compared(located)
