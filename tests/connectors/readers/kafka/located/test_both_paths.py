@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +23,7 @@ from historian.changelog.chunks import Chunk
 from historian.errors import HistorianError, UnsupportedEvent
 from historian.names import TableName
 from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
-from historian.schema.snapshots import Snapshot
+from historian.schema.snapshots import Column, ColumnType, Snapshot
 from logs.topic_streams import Message, streams
 
 
@@ -101,4 +103,31 @@ def test_messages_are_the_same_rows_by_both_paths(form: str, data: st.DataObject
     one_by_one = chunks(form, messages, table, None, renamed_at=renamed_at, stops=stops)
     located = chunks(form, messages, table, cuts, renamed_at=renamed_at, stops=stops)
 
+    assert compared(one_by_one) == compared(located)
+
+
+def inserted(table: str, number: int) -> Message:
+    """A row of Canal's."""
+    change = {"data": [{"long": str(number)}], "database": "shop", "table": table, "type": "INSERT", "es": 1000}
+    return None, json.dumps({**change, "isDdl": False, "mysqlType": {"long": "bigint"}, "pkNames": ["long"]}).encode()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_of_tables_that_take_turns_and_of_one_that_is_renamed_are_the_same_chunks(seed: int) -> None:
+    numbers = random.Random(seed)
+    messages = [inserted(numbers.choice("tu"), number) for number in range(90)]
+    table = Snapshot(
+        table_id=1,
+        name=TableName("shop", "t"),
+        columns=(Column(id=1, name="long", type=ColumnType(name="bigint")),),
+        primary_key=(1,),
+        charset="utf8mb4",
+        collation="c",
+    )
+    cuts = sorted(numbers.sample(range(90), numbers.randrange(4)))
+
+    one_by_one = chunks("canal_json", messages, table, None, renamed_at=40, stops=True)
+    located = chunks("canal_json", messages, table, cuts, renamed_at=40, stops=True)
+
+    assert len(one_by_one) > 15
     assert compared(one_by_one) == compared(located)
