@@ -27,6 +27,14 @@ _FACTS = {
     "source.ts_us": avro.TIME_US,
     "source.ts_ms": avro.TIME_MS,
 }
+_TEXT, _INTEGER = ("string",), ("int", "long")
+_FACT_TYPES = {
+    "op": _TEXT,
+    "source.db": _TEXT,
+    "source.table": _TEXT,
+    "source.ts_us": _INTEGER,
+    "source.ts_ms": _INTEGER,
+}
 _NEEDED = ("op", "source.db", "source.table")
 _ROWS = {"before": avro.BEFORE, "after": avro.AFTER}
 _FIXED = {"float": (4, avro.FLOAT), "double": (8, avro.DOUBLE)}
@@ -72,9 +80,19 @@ class _Assembler:
         if name in _ROWS:
             self._optional(kind, avro.META + _ROWS[name], lambda row: self._row(row, _ROWS[name]))
         elif name == "source":
-            self._optional(kind, _NOWHERE, self._source)
+            self._optional(kind, avro.META + avro.SOURCE, self._source)
         else:
-            self._value(kind, avro.META + _FACTS[name] if name in _FACTS else _NOWHERE, 0)
+            self._fact(name, kind)
+
+    def _fact(self, path: str, kind: Any) -> None:
+        """A part of the envelope that says what a message is, or says nothing of it."""
+        if path not in _FACTS:
+            self._value(kind, _NOWHERE, 0)
+            return
+        for each in kind if isinstance(kind, list) else [kind]:
+            if self._name_of(each) not in ("null", *_FACT_TYPES[path]):
+                raise Unwalkable(f"{path} of another type")
+        self._value(kind, avro.META + _FACTS[path], 0)
 
     def _row(self, kind: Any, which: int) -> None:
         record = self._record(kind)
@@ -90,7 +108,7 @@ class _Assembler:
         for field in self._record(kind)["fields"]:
             path = f"source.{field['name']}"
             self._found.add(path)
-            self._value(field["type"], avro.META + _FACTS[path] if path in _FACTS else _NOWHERE, 0)
+            self._fact(path, field["type"])
 
     def _record(self, kind: Any) -> Mapping[str, Any]:
         found = self._resolved(kind)
@@ -100,6 +118,10 @@ class _Assembler:
 
     def _resolved(self, kind: Any) -> Any:
         return self._names.get(kind, kind) if isinstance(kind, str) else kind
+
+    def _name_of(self, kind: Any) -> Any:
+        found = self._resolved(kind)
+        return found["type"] if isinstance(found, dict) else found
 
     def _optional(self, kind: Any, slot: int, then: Any) -> None:
         """A value, or null where the type is a union with it."""
@@ -118,7 +140,7 @@ class _Assembler:
 
     def _plain(self, kind: Any, slot: int, depth: int) -> None:
         found = self._resolved(kind)
-        name = found["type"] if isinstance(found, dict) else found
+        name = self._name_of(kind)
         if depth > _DEEPEST:
             raise Unwalkable("a type within itself")
         if name in _CODES:
@@ -129,8 +151,6 @@ class _Assembler:
         elif name == "fixed":
             self._add(avro.FIXED, slot, int(found["size"]) << avro.FIXED_KIND_BITS | avro.BODY)
         elif name == "record":
-            if slot >= avro.META:
-                raise Unwalkable("a record for a text")
             if slot >= 0:
                 self._add(avro.NEST)
             for field in found["fields"]:

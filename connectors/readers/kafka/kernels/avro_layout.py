@@ -38,7 +38,8 @@ DATABASE_NAME = 3
 TABLE_NAME = 4
 TIME_US = 5  # a value; the number stands in the word behind it
 TIME_MS = 7
-META_WORDS = 9
+SOURCE = 9  # a value where it is NULL
+META_WORDS = 10
 
 # ---- the state of a pass ---------------------------------------------------------------------------------------------
 BUFFER = 0  # address of all messages behind each other, with SLACK

@@ -117,7 +117,7 @@ def _walk(state: int, position: int, end: int) -> int:
             if position == 0:
                 return 0
             kind = avro.VARINT
-            if slot >= avro.META:
+            if slot == avro.META + avro.TIME_US or slot == avro.META + avro.TIME_MS:
                 store_i64(target + 8, zigzag(start, position))
         elif code == avro.STRING or code == avro.BYTES:
             behind = varint_end(position, end)
@@ -188,6 +188,8 @@ def _changes(state: int, message: int) -> bool:
     buffer, facts = load_i64(state + 8 * avro.BUFFER), load_i64(state + 8 * avro.FACTS)
     word = load_i64(facts + 8 * avro.OPERATION)
     if shift_right(word, at.KIND_AT) != at.TEXT or length_of(word) != 1:
+        return False
+    if load_i64(facts + 8 * avro.SOURCE) != 0:
         return False
     op = load_u8(buffer + start_of(word))
     time_us = 0

@@ -1,0 +1,80 @@
+"""Envelopes of Avro that no connector of Debezium's writes are understood by compiled code as by the library, or left to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from connectors.readers.kafka.avro.programs import Unwalkable, instructions_of
+from connectors.readers.kafka.avro.writers import Writers
+from connectors.readers.kafka.decoders import decoder_of, locator_of
+from connectors.readers.kafka.located import batches
+from connectors.readers.kafka.located.batches import Batch
+from logs.topic_messages import body, recorded_writers
+
+SOURCE = {"db": "string", "table": "string", "ts_us": ["null", "long"], "ts_ms": "long"}
+
+
+def envelope(*, op: Any = "string", nullable: bool = False, **source: Any) -> dict[str, Any]:
+    row = {"type": "record", "name": "Row", "fields": [{"name": "a", "type": "int"}]}
+    fields = [{"name": name, "type": kind} for name, kind in {**SOURCE, **source}.items()]
+    record = {"type": "record", "name": "Source", "fields": fields}
+    parts = {"before": ["null", row], "after": ["null", "Row"], "source": ["null", record] if nullable else record}
+    return {
+        "type": "record",
+        "name": "Envelope",
+        "fields": [{"name": name, "type": kind} for name, kind in {**parts, "op": op}.items()],
+    }
+
+
+def writers_of(schema: dict[str, Any]) -> Writers:
+    writers = recorded_writers({"registry": {"2": schema}})
+    assert writers is not None
+    return writers
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        {"op": "long"}, {"op": "bytes"}, {"db": "long"}, {"db": ["null", "int"]}, {"table": "bytes"}, {"table": "double"},
+        {"ts_us": ["null", "double"]}, {"ts_us": ["null", "boolean"]}, {"ts_us": ["null", "string"]},
+        {"ts_ms": "double"}, {"ts_ms": ["null", "boolean"]}, {"ts_ms": {"type": "fixed", "name": "F", "size": 8}},
+    ],
+)  # fmt: skip
+def test_names_that_are_no_texts_and_times_that_are_no_integers_are_left_to_the_library(
+    strange: dict[str, Any],
+) -> None:
+    with pytest.raises(Unwalkable):
+        instructions_of(writers_of(envelope(**strange)).of(b"\0\0\0\0\2", ""))
+
+
+@pytest.mark.parametrize(
+    "usual",
+    [{"op": {"type": "string", "connect.name": "o"}}, {"db": ["null", "string"]}, {"ts_us": "int"}, {"ts_ms": ["null", "int"]}],
+)  # fmt: skip
+def test_other_spellings_of_texts_and_integers_are_walked(usual: dict[str, Any]) -> None:
+    code, slots = instructions_of(writers_of(envelope(**usual)).of(b"\0\0\0\0\2", ""))
+
+    assert len(code) > 10
+    assert slots == {"a": 0}
+
+
+def test_a_message_without_a_source_is_no_row_of_a_table_without_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "_MOST_SLOW", 0)
+    schema = envelope(nullable=True, db=["null", "string"], table=["null", "string"])
+    writers = writers_of(schema)
+    unnamed = {"db": None, "table": None, "ts_us": None, "ts_ms": 7}
+    records = [{"before": None, "after": {"a": 1}, "source": source, "op": "c"} for source in (unnamed, None, unnamed)]
+    messages = [body({"schema": 2, "record": record}, {"2": schema}) for record in records]
+    locator = locator_of(decoder_of("debezium_avro", tells=False, writers=writers))
+    assert locator is not None
+
+    runs = list(locator.runs(Batch([None] * 3, messages, np.arange(3))))
+
+    assert [run if isinstance(run, int) else [rows.offsets.tolist() for rows in run] for run in runs] == [
+        [[0]],
+        1,
+        [[2]],
+    ]
