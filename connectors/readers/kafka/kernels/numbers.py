@@ -245,7 +245,8 @@ def base64_decimals(
                 if wrong < 64 and size <= 8:
                     others = 64 - 8 * size
                     value = (bits << others) >> others
-                    if precision > 18 or abs(value) < _POWERS[min(precision, 18)]:
+                    # The least number has no positive one.
+                    if precision > 18 or -_POWERS[min(precision, 18)] < value < _POWERS[min(precision, 18)]:
                         found = at.HAS_VALUE
             if found == at.MISFIT:
                 misfits += 1
