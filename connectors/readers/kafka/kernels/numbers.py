@@ -290,8 +290,12 @@ def doubles(
     out: int,
     status: int,
     texts: int,
+    most: int,
 ) -> int:
     """Doubles of numbers, and with *texts* of texts that are numbers; how many are misfits or LONG_NUMBERs.
+
+    Args:
+        most: no integer is further from 0.
 
     A number of up to 15 digits times or by a power of ten that a double holds exactly is rounded once, so it is the nearest one.
     """  # fmt: skip
@@ -348,7 +352,7 @@ def doubles(
                         if negative:
                             result = -result
                         found = at.HAS_VALUE
-                        if kind == at.INTEGER and negative and mantissa == 0:
+                        if kind == at.INTEGER and (mantissa > most or (negative and mantissa == 0)):
                             found = at.MISFIT
                     elif kind != at.INTEGER:
                         found = at.LONG_NUMBER

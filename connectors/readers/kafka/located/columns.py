@@ -42,6 +42,8 @@ __all__ = [
 ]
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
+_MOST_EXACT = 2**24
+"""Up to this a FLOAT has all integers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +161,12 @@ def base64_decimals(kind: pa.DataType) -> Reading:
 
 
 def doubles(kind: pa.DataType, *, texts: bool = False) -> Reading:
-    """Numbers as FLOAT or DOUBLE."""
+    """Numbers as FLOAT or DOUBLE; without *texts*, FLOATs that are written as integers are exact."""
+    most = _MOST_EXACT if kind == pa.float32() and not texts else _MOST
 
     def read(cells: _Cells) -> tuple[pa.Array, NDArray[np.uint8]]:
         out, status = np.empty(cells.count, np.float64), np.empty(cells.count, np.uint8)
-        if numbers.doubles(*cells.place, out.ctypes.data, status.ctypes.data, int(texts)):
+        if numbers.doubles(*cells.place, out.ctypes.data, status.ctypes.data, int(texts), most):
             long = np.flatnonzero(status == at.LONG_NUMBER)
             if len(long):
                 found = _spans(cells, long).cast(pa.float64()).to_numpy()

@@ -49,6 +49,7 @@ DECIMAL = Field(
     name="org.apache.kafka.connect.data.Decimal",
     parameters={"scale": "2"},
 )
+FLOAT = Field(column=Column(id=0, name="a", type=ColumnType(name="float")), type="float", name="", parameters={})
 
 
 def column_of(value: Any, field: Field, kind: ColumnType) -> pa.Array:
@@ -74,3 +75,20 @@ def test_the_least_number_of_eight_bytes_is_a_decimal_where_it_fits() -> None:
     found = column_of("gAAAAAAAAAA=", DECIMAL, ColumnType(name="decimal", precision=20, scale=2))
 
     assert found.to_pylist() == [Decimal(-(2**63)).scaleb(-2)]
+
+
+@pytest.mark.parametrize("number", [2**24 + 1, 2**24 + 2, -(2**24) - 1])
+def test_integers_that_a_float_may_not_hold_exactly_are_refused(number: int) -> None:
+    kind = ColumnType(name="float")
+    with pytest.raises(pa.ArrowInvalid):
+        arrow_column([number], FLOAT, kind)
+
+    with pytest.raises(pa.ArrowInvalid):
+        column_of(number, FLOAT, kind)
+
+
+@pytest.mark.parametrize("number", [2**24, -(2**24), 16777217.0, 3])
+def test_other_numbers_are_floats(number: float) -> None:
+    kind = ColumnType(name="float")
+
+    assert column_of(number, FLOAT, kind).to_pylist() == arrow_column([number], FLOAT, kind).to_pylist()
