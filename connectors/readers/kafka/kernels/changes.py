@@ -130,6 +130,9 @@ def changes(state: int, message: int, meta: int) -> bool:
         return False
     if _is_untold(state, meta, at.TOLD_SLOT) or _is_untold(state, meta, at.SECOND_TOLD_SLOT):
         return False
+    source = load_i64(state + 8 * at.SOURCE_SLOT)
+    if source >= 0 and load_i64(meta + 8 * source) != at.OBJECT:
+        return False
     slot = load_i64(state + 8 * at.OBJECT_SLOT)
     if slot >= 0:
         word = load_i64(meta + 8 * slot)

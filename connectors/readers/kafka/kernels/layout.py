@@ -100,7 +100,8 @@ STACK = 47  # address of STACK_WORDS words for the walk
 IS_STRANGE = 48  # of the walk: a row has a member that is none of its columns, or where IN_ORDER asks for another order
 TOLD_SLOT = 49  # where IN_ORDER asks for it, a field that has the text which is remembered; -1: none
 SECOND_TOLD_SLOT = 50  # another one
-STATE_WORDS = 51
+SOURCE_SLOT = 51  # the object that has the names; -1: the message itself
+STATE_WORDS = 52
 
 # ---- an object that the walk is in ----------------------------------------------------------------------------------
 LEVEL_NODE = 0

@@ -156,6 +156,7 @@ class Program:
             at.NAMES_MAY_LACK: int(form.names_may_lack),
             at.DATABASE_SLOT: slots[form.database],
             at.TABLE_SLOT: slots[form.table],
+            at.SOURCE_SLOT: slots.get(form.database.rpartition(".")[0], -1),
             at.OP_SLOT: slots[form.op],
             at.OPS: self._kept(np.array(ops, np.int64)),
             at.OPS_COUNT: len(ops),

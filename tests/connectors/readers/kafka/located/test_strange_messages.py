@@ -43,6 +43,13 @@ def understood(runs: list[list[LocatedRows] | int]) -> list[int]:
     return [offset for run in runs if not isinstance(run, int) for rows in run for offset in rows.offsets.tolist()]
 
 
+@pytest.mark.parametrize("source", [{"source": None}, {"source": 5}, {"source": []}, {"source": "x"}, {}])
+def test_a_message_without_a_source_is_no_row_of_a_table_without_a_name(source: dict[str, Any]) -> None:
+    unnamed = enveloped(1, source={})
+
+    assert understood(located([unnamed, enveloped(2, **source), unnamed])) == [0, 2]
+
+
 DECIMAL = Field(
     column=Column(id=0, name="a", type=ColumnType(name="decimal")),
     type="bytes",
