@@ -14,6 +14,7 @@ from connectors.readers.machine.memory import fill_zero, load_i64, load_u8, shif
 __all__ = ["locate", "matching"]
 
 _QUOTE, _OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_ARRAY, _CLOSE_ARRAY, _COMMA, _COLON = 34, 123, 125, 91, 93, 44, 58
+_SMALL_N = 110
 _FULL = -2
 
 
@@ -57,8 +58,9 @@ def _kept(state: int, buffer: int, position: int, end: int, member: int, slot_at
     is_remembered = load_i64(member + 8 * at.MEMBER_ACTION) == at.REMEMBER
     length = load_i64(member + 8 * at.MEMBER_TEXT_BYTES) if is_remembered else 0
     if length and same(position, load_i64(member + 8 * at.MEMBER_TEXT), length):
-        # The text is a whole object or array: what follows it cannot belong to it.
-        store_i64(slot_at, at.NESTED << at.KIND_AT | length << at.START_BITS | (position - buffer))
+        # The text is a whole object or array, or null: what follows it cannot belong to it, or is not valid.
+        kind = at.NULL if load_u8(position) == _SMALL_N else at.NESTED
+        store_i64(slot_at, kind << at.KIND_AT | length << at.START_BITS | (position - buffer))
         return position + length
     if length and load_i64(state + 8 * at.IN_ORDER):
         store_i64(state + 8 * at.IS_STRANGE, 1)

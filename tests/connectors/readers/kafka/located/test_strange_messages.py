@@ -12,7 +12,7 @@ import pytest
 
 from connectors.readers.kafka.debezium import columnar
 from connectors.readers.kafka.debezium.values import arrow_column
-from connectors.readers.kafka.decoders import decoder_of, locator_of
+from connectors.readers.kafka.decoders import decoder_of, locator_of, scanning_locator_of
 from connectors.readers.kafka.located import batches, columns
 from connectors.readers.kafka.located.batches import Batch, LocatedRows
 from connectors.readers.kafka.messages.events import Field
@@ -99,3 +99,20 @@ def test_other_numbers_are_floats(number: float) -> None:
     kind = ColumnType(name="float")
 
     assert column_of(number, FLOAT, kind).to_pylist() == arrow_column([number], FLOAT, kind).to_pylist()
+
+
+def test_messages_of_canal_without_types_are_scanned_by_compiled_code() -> None:
+    change = {"data": [{"id": "1"}], "database": "shop", "table": "t", "type": "INSERT", "es": 1000, "isDdl": False}
+    untyped = json.dumps({**change, "mysqlType": None, "pkNames": ["id"]}).encode()
+    strange = json.dumps({**change, "mysqlType": [], "pkNames": ["id"]}).encode()
+    typed = json.dumps({**change, "mysqlType": {"id": "int"}, "pkNames": ["id"]}).encode()
+    broken = untyped.replace(b"null", b"nullx")
+    locator = scanning_locator_of(decoder_of("canal_json"))
+    assert locator is not None
+
+    messages = [untyped, untyped, strange, broken, typed, untyped]
+    runs = list(locator.runs(Batch([None] * len(messages), messages, np.arange(len(messages)))))
+
+    assert sorted(understood(runs)) == [0, 1, 4, 5]
+    by_schema = [rows.offsets.tolist() for run in runs[-1:] if not isinstance(run, int) for rows in run]
+    assert sorted(by_schema) == [[4], [5]]
