@@ -231,15 +231,24 @@ class Client:
 
     def offsets_at(self, moment_us: int) -> dict[Partition, int]:
         """Of each partition the offset of its first message dated at *moment_us* (UTC microseconds) or later, else its end. Retryable."""
-        from confluent_kafka import TopicPartition
+        from confluent_kafka import KafkaException, TopicPartition
 
         time_ms = -(-moment_us // 1000)
-        asked = [TopicPartition(*partition, time_ms) for partition in self.partitions()]
-        if not asked:
+        # Ends come first: what arrives between both answers may be dated at the moment, and lies behind them.
+        ends = {partition: self.bounds(partition)[1] for partition in self.partitions()}
+        if not ends:
             return {}
-        found = self._asked("offsets by time", lambda consumer: consumer.offsets_for_times(asked, timeout=_ASK_S))
-        offsets = {(each.topic, each.partition): each.offset for each in found}
-        return {at: self.bounds(at)[1] if offset < 0 else offset for at, offset in offsets.items()}
+
+        def ask(consumer: Consumer) -> list[TopicPartition]:
+            asked = [TopicPartition(*partition, time_ms) for partition in ends]
+            found = consumer.offsets_for_times(asked, timeout=_ASK_S)
+            for each in found:
+                if each.error is not None:
+                    raise KafkaException(each.error)
+            return found
+
+        found = {(each.topic, each.partition): each.offset for each in self._asked("offsets by time", ask)}
+        return {partition: end if found[partition] < 0 else found[partition] for partition, end in ends.items()}
 
     def first_times_us(self, ranges: Mapping[Partition, tuple[int, int]]) -> dict[Partition, int]:
         """When the first message of each of *ranges* is dated, UTC microseconds; none where a range has no message, or it no date. Retryable."""
