@@ -12,6 +12,7 @@ SCRIPT = """
 import json, signal, sys
 from pyspark import SparkContext
 from connectors.config import load_config
+from connectors.monitoring.memory import java_process
 from connectors.monitoring.observer import Observer
 from connectors.pipeline.run import run
 
@@ -22,6 +23,7 @@ class Looks(Observer):
         self.seen.append((what, SparkContext._active_spark_context is not None))
     def opened(self):
         self.look("opened")
+        self.seen.append(("java", java_process() is not None))
         self.handler = signal.getsignal(signal.SIGINT)
     def written(self, plan):
         self.look("written")
@@ -49,6 +51,6 @@ def test_a_run_that_finds_nothing_new_makes_no_session_and_one_that_does_keeps_i
 
     assert done.returncode == 0, done.stderr
     first, second = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("[["))
-    assert first == [[["opened", False], ["written", True], ["signals", True], ["closed", True]], {}, False]
-    assert second == [[["opened", False], ["closed", False]], {}, False]
+    assert first == [[["opened", False], ["java", True], ["written", True], ["signals", True], ["closed", True]], {}, False]
+    assert second == [[["opened", False], ["java", True], ["closed", False]], {}, False]
     assert list((tmp_path / "lake" / "shop_coupons").glob("*.parquet"))
