@@ -53,8 +53,8 @@ class LateSession:
 
     @property
     def _jsc(self) -> Any:
-        """Java's context; as long as there is none, what tells Hadoop's settings in its place."""
-        return _HadoopSettings(self._jvm, self._settings) if self._made is None else self._made._jsc  # noqa: SLF001 same
+        """Java's context; as long as there is none, what answers in its place."""
+        return _ContextToCome(self._jvm, self._settings) if self._made is None else self._made._jsc  # noqa: SLF001 same
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -87,7 +87,9 @@ class LateSession:
         return self._made
 
 
-class _HadoopSettings:
+class _ContextToCome:
+    """Tells Hadoop's settings, and whether Java is there."""
+
     def __init__(self, jvm: Any, settings: Mapping[str, str]) -> None:
         self._jvm, self._settings = jvm, settings
 
@@ -98,6 +100,15 @@ class _HadoopSettings:
         for name, value in self._settings.items():
             conf.set(name, value)
         return spark.deploy.SparkHadoopUtil.get().newConfiguration(conf)
+
+    def sc(self) -> _ContextToCome:
+        """The context without Java's face; the same here."""
+        return self
+
+    def isStopped(self) -> bool:  # noqa: N802 Java's name
+        """No: it is to come. Fails where Java is gone."""
+        self._jvm.java.lang.System.nanoTime()
+        return False
 
 
 def master_of(spark: SparkSession | LateSession) -> str:
