@@ -31,7 +31,7 @@ class HeldStore:
         self._config = config
         self._lock = threading.Lock()
         self._store: Store | None = None
-        self._is_closed = False
+        self._closed = threading.Event()
 
     @contextmanager
     def looked_at(self) -> Iterator[Store | None]:
@@ -41,7 +41,7 @@ class HeldStore:
             StoreError: it cannot be opened, or was closed.
         """
         with self._lock:
-            if self._is_closed:
+            if self._closed.is_set():
                 raise StoreError(_ENDS)
             if self._store is None:
                 self._store = recorded_store(self._config)
@@ -56,12 +56,12 @@ class HeldStore:
             self._drop()
             raise
         finally:
-            if self._is_closed:  # What was read since has opened it again.
+            if self._closed.is_set():  # What was read since has opened it again.
                 store.close()
 
     def close(self) -> None:
         """Closes it for good, be somebody looking at it still or not."""
-        self._is_closed = True
+        self._closed.set()
         self._drop()
 
     def _drop(self) -> None:
@@ -122,7 +122,7 @@ class Looks:
         self._grown = GrownHistory()
         self._lock = threading.Lock()
         self._reader: Reader | None = None
-        self._is_closed = False
+        self._closed = threading.Event()
 
     def state(self) -> dict[str, Any]:
         """As it is now.
@@ -138,7 +138,7 @@ class Looks:
             try:
                 found = connector_state(self._config, store, history=history, reader=reader, kept_s=self._kept_s.known)
             finally:
-                if self._is_closed and reader is not None:  # What was asked since has connected again.
+                if self._closed.is_set() and reader is not None:  # What was asked since has connected again.
                     reader.close()
         if "unknown" in found["lag"]:
             self._drop()
@@ -146,7 +146,7 @@ class Looks:
 
     def close(self) -> None:
         """Closes the connection to the source for good, be it asked still or not."""
-        self._is_closed = True
+        self._closed.set()
         self._drop()
 
     def _drop(self) -> None:
@@ -160,7 +160,7 @@ class Looks:
         from connectors.tracking.sources import make_reader
 
         with self._lock:
-            if self._is_closed:
+            if self._closed.is_set():
                 raise SourceError(_ENDS)
             if self._reader is None and isinstance(self._config.source, ServerSource):
                 self._reader = make_reader(self._config.source)

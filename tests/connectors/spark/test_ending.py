@@ -57,5 +57,5 @@ def test_spark_that_cannot_stop_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("lives", [True, False])
-def test_a_session_that_is_not_made_yet_has_stopped_with_its_java(lives: bool) -> None:  # noqa: FBT001 a parameter
+def test_a_session_that_is_not_made_yet_has_stopped_with_its_java(lives: bool) -> None:
     assert (not lives) == is_stopped(Late(lives=lives))  # type: ignore[arg-type]
