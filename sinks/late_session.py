@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -77,13 +76,10 @@ class LateSession:
                 builder = SparkSession.builder
                 for key, value in self._settings.items():
                     builder = builder.config(key, value)
-                # A Spark context takes SIGINT for itself.
-                before = signal.getsignal(signal.SIGINT)
-                try:
-                    self._made = builder.getOrCreate()
-                finally:
-                    if threading.current_thread() is threading.main_thread():
-                        signal.signal(signal.SIGINT, before)
+                # In the main thread a Spark context takes SIGINT for itself.
+                with ThreadPoolExecutor(1, "session") as pool:
+                    self._made = pool.submit(builder.getOrCreate).result()
+                SparkSession._get_j_spark_session_class(self._made._jvm).setActiveSession(self._made._jsparkSession)  # noqa: SLF001 same
         return self._made
 
 
