@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -53,8 +52,8 @@ class LateSession:
 
     @property
     def _jsc(self) -> Any:
-        """Java's context; as long as there is none, what tells Hadoop's settings in its place."""
-        return _HadoopSettings(self._jvm, self._settings) if self._made is None else self._made._jsc  # noqa: SLF001 same
+        """Java's context; as long as there is none, what answers in its place."""
+        return _ContextToCome(self._jvm, self._settings) if self._made is None else self._made._jsc  # noqa: SLF001 same
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -77,17 +76,16 @@ class LateSession:
                 builder = SparkSession.builder
                 for key, value in self._settings.items():
                     builder = builder.config(key, value)
-                # A Spark context takes SIGINT for itself.
-                before = signal.getsignal(signal.SIGINT)
-                try:
-                    self._made = builder.getOrCreate()
-                finally:
-                    if threading.current_thread() is threading.main_thread():
-                        signal.signal(signal.SIGINT, before)
+                # In the main thread a Spark context takes SIGINT for itself.
+                with ThreadPoolExecutor(1, "session") as pool:
+                    self._made = pool.submit(builder.getOrCreate).result()
+                SparkSession._get_j_spark_session_class(self._made._jvm).setActiveSession(self._made._jsparkSession)  # noqa: SLF001 same
         return self._made
 
 
-class _HadoopSettings:
+class _ContextToCome:
+    """Tells Hadoop's settings, and whether Java is there."""
+
     def __init__(self, jvm: Any, settings: Mapping[str, str]) -> None:
         self._jvm, self._settings = jvm, settings
 
@@ -98,6 +96,15 @@ class _HadoopSettings:
         for name, value in self._settings.items():
             conf.set(name, value)
         return spark.deploy.SparkHadoopUtil.get().newConfiguration(conf)
+
+    def sc(self) -> _ContextToCome:
+        """The context without Java's face; the same here."""
+        return self
+
+    def isStopped(self) -> bool:  # noqa: N802 Java's name
+        """No: it is to come. Fails where Java is gone."""
+        self._jvm.java.lang.System.nanoTime()
+        return False
 
 
 def master_of(spark: SparkSession | LateSession) -> str:

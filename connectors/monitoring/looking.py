@@ -11,7 +11,7 @@ from connectors.config import ServerSource
 from connectors.monitoring.retention import KeptLog
 from connectors.monitoring.state import connector_state
 from connectors.tracking.recorded import recorded_store
-from historian.errors import HistorianError
+from historian.errors import HistorianError, SourceError, StoreError
 from historian.history.history import History
 
 if TYPE_CHECKING:
@@ -21,23 +21,28 @@ if TYPE_CHECKING:
 
 __all__ = ["GrownHistory", "HeldStore", "Looks"]
 
+_ENDS = "nothing is looked at any more: the run ends"
+
 
 class HeldStore:
-    """The store of *config* for who looks at it now and then: opened once, and anew behind an error. From any thread."""
+    """The store of *config* for who looks at it now and then: opened once, and anew behind an error, until it is closed. From any thread."""
 
     def __init__(self, config: PipelineConfig) -> None:
         self._config = config
         self._lock = threading.Lock()
         self._store: Store | None = None
+        self._closed = threading.Event()
 
     @contextmanager
     def looked_at(self) -> Iterator[Store | None]:
         """The store as it is at one moment, inside of the ``with``; None where there is none yet.
 
         Raises:
-            StoreError: it cannot be opened.
+            StoreError: it cannot be opened, or was closed.
         """
         with self._lock:
+            if self._closed.is_set():
+                raise StoreError(_ENDS)
             if self._store is None:
                 self._store = recorded_store(self._config)
             store = self._store
@@ -48,11 +53,18 @@ class HeldStore:
             with store.together():
                 yield store
         except HistorianError:
-            self.close()
+            self._drop()
             raise
+        finally:
+            if self._closed.is_set():  # What was read since has opened it again.
+                store.close()
 
     def close(self) -> None:
-        """Closes it; a later look opens it again."""
+        """Closes it for good, be somebody looking at it still or not."""
+        self._closed.set()
+        self._drop()
+
+    def _drop(self) -> None:
         with self._lock:
             store, self._store = self._store, None
         if store is not None:
@@ -96,7 +108,7 @@ class GrownHistory:
 
 
 class Looks:
-    """What :func:`connectors.monitoring.state.connector_state` tells of a connector, asked for often. For one thread at a time.
+    """What :func:`connectors.monitoring.state.connector_state` tells of a connector, asked for often. For one thread at a time, and one that closes it.
 
     Args:
         store: of *config*.
@@ -108,33 +120,48 @@ class Looks:
         self._store = store
         self._kept_s = kept_s
         self._grown = GrownHistory()
+        self._lock = threading.Lock()
         self._reader: Reader | None = None
+        self._closed = threading.Event()
 
     def state(self) -> dict[str, Any]:
         """As it is now.
 
         Raises:
             StoreError: the store cannot be read; a later look may.
+            SourceError: this was closed.
         """
         with self._store.looked_at() as store:
             if store is not None:
                 self._grown.look(store)
             history, reader = self._grown.history, self._source()
-            found = connector_state(self._config, store, history=history, reader=reader, kept_s=self._kept_s.known)
+            try:
+                found = connector_state(self._config, store, history=history, reader=reader, kept_s=self._kept_s.known)
+            finally:
+                if self._closed.is_set() and reader is not None:  # What was asked since has connected again.
+                    reader.close()
         if "unknown" in found["lag"]:
-            self.close()
+            self._drop()
         return found
 
     def close(self) -> None:
-        """Closes the connection to the source; a later look makes one."""
-        reader, self._reader = self._reader, None
+        """Closes the connection to the source for good, be it asked still or not."""
+        self._closed.set()
+        self._drop()
+
+    def _drop(self) -> None:
+        with self._lock:
+            reader, self._reader = self._reader, None
         if reader is not None:
             reader.close()
 
     def _source(self) -> Reader | None:
         """What is asked where the log ends, with a connection that stays; None: one is made for each look."""
-        if self._reader is None and isinstance(self._config.source, ServerSource):
-            from connectors.tracking.sources import make_reader
+        from connectors.tracking.sources import make_reader
 
-            self._reader = make_reader(self._config.source)
-        return self._reader
+        with self._lock:
+            if self._closed.is_set():
+                raise SourceError(_ENDS)
+            if self._reader is None and isinstance(self._config.source, ServerSource):
+                self._reader = make_reader(self._config.source)
+            return self._reader

@@ -102,15 +102,13 @@ class MemoryMetrics(Collector):
 
 def java_process() -> int | None:
     """Which process Spark's driver is in, where this one has started it."""
-    context = _context()
-    process = getattr(getattr(context, "_gateway", None), "proc", None)
+    process = getattr(getattr(_spark(), "_gateway", None), "proc", None)
     return None if process is None else int(process.pid)
 
 
-def _context() -> Any:
-    """Of Spark, where there is one by now; Spark is not imported for it, and may be half imported by another thread."""
-    found = getattr(sys.modules.get("pyspark"), "SparkContext", None)
-    return getattr(found, "_active_spark_context", None)
+def _spark() -> Any:
+    """What PySpark knows of Java, with a context or before there is one. It is not imported for it, and may be half imported by another thread."""
+    return getattr(sys.modules.get("pyspark"), "SparkContext", None)
 
 
 def _resident(process: int | None) -> int | None:
@@ -126,11 +124,11 @@ def _resident(process: int | None) -> int | None:
 def _asked_heap() -> HeapUse | None:
     from py4j.protocol import Py4JError
 
-    context = _context()
-    if context is None:
+    jvm = getattr(_spark(), "_jvm", None)
+    if jvm is None:
         return None
     try:
-        runtime = context._jvm.java.lang.Runtime.getRuntime()  # noqa: SLF001 there is no public way to Java
+        runtime = jvm.java.lang.Runtime.getRuntime()
         return HeapUse(used=runtime.totalMemory() - runtime.freeMemory(), limit=runtime.maxMemory())
     except (Py4JError, OSError, AttributeError):  # it ends
         return None

@@ -78,7 +78,9 @@ class KeptLog:
             SourceError: the source cannot be asked.
         """
         if not self._is_known:
-            self._asked_s = self._clock_s()
+            now_s = self._clock_s()
+            with self._lock:
+                self._asked_s = now_s
             self._kept_s, self._is_known = self._ask(), True
         return self()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,7 +22,9 @@ def answers(spark: SparkSession) -> bool:
 def is_stopped(spark: SparkSession) -> bool:
     """Whether no job runs in the session any more: somebody has stopped it, its cluster has let it go, or its process is gone."""
     try:
-        return bool(spark._jsparkSession.sparkContext().isStopped())  # noqa: SLF001 same
+        # Another way to the context would make a session that is made late.
+        context: Any = spark._jsc  # noqa: SLF001 same
+        return bool(context.sc().isStopped())
     except Exception:  # noqa: BLE001 same
         return True
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from connectors.cli.terminal.logs import bind, writes_lines
 from connectors.cli.terminal.outcome import tell
 from connectors.cli.terminal.sizes import bytes_text
 from connectors.monitoring.observer import Observer, WrittenPlan
+from historian.errors import HistorianError
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
@@ -22,10 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["RunLines"]
 
 _EVERY_S = 5.0
+_LOOK_EVERY_S = 1.0
 
 
 class RunLines(Observer):
-    """A line for each table that stops, and for plans with something in them.
+    """A line for each table that stops, within about a second, and for plans with something in them.
 
     Where plans come fast, a line tells of all since the last one, :data:`_EVERY_S` seconds later at the earliest. The first plan and the
     last one are told in any case. As JSON each plan has its record.
@@ -54,6 +57,8 @@ class RunLines(Observer):
         self._store: Store | None = None
         self._untold: list[WrittenPlan] = []
         self._told_s: float | None = None
+        self._looked_s: float | None = None
+        self._unlooked: Mapping[str, str] | None = None
         self._plans = 0
         self._end = ""
         self._left_out: set[str] = set()
@@ -78,6 +83,9 @@ class RunLines(Observer):
         """What follows is of no plan."""
         self._tell_plans()
         self._bind(plan=None)
+        if self._unlooked is not None:
+            with suppress(HistorianError):  # What ended the run is told by itself.
+                self.look_for_stopped(self._unlooked)
 
     def planned(self, plan: Plan) -> None:
         """Names the plan in what is logged while it is written."""
@@ -92,12 +100,20 @@ class RunLines(Observer):
             if not writes_lines() or self._is_time():
                 self._tell_plans()
         self._bind(plan=None)
-        self.look_for_stopped(written.stopped)
+        self._unlooked = written.stopped
+        self._look()
 
     def waits(self, waiting_bytes: int) -> None:  # noqa: ARG002 that time passes is enough
-        """Tells of plans whose time has come."""
+        """Tells of plans whose time has come, and of tables that stopped in them."""
         if self._is_time():
             self._tell_plans()
+        self._look()
+
+    def _look(self) -> None:
+        """Looks behind a plan, but not so often that plans that come fast wait for it: each look opens the store."""
+        is_time = self._looked_s is None or self._clock_s() - self._looked_s >= _LOOK_EVERY_S
+        if self._unlooked is not None and is_time:
+            self.look_for_stopped(self._unlooked)
 
     def _is_time(self) -> bool:
         return self._told_s is None or self._clock_s() - self._told_s >= _EVERY_S
@@ -126,6 +142,7 @@ class RunLines(Observer):
         """
         from connectors.tracking.recorded import recorded_store, stopped_tables
 
+        self._unlooked, self._looked_s = None, self._clock_s()
         if self._store is None:
             self._store = recorded_store(self._config)
         now = set(stopped_by_sinks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -66,6 +66,24 @@ def test_a_spark_that_is_half_imported_is_none_yet(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "pyspark", ModuleType("pyspark"))
 
     assert java_process() is None
+
+
+def test_java_is_known_before_there_is_a_spark_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = SimpleNamespace(totalMemory=lambda: 9, freeMemory=lambda: 2, maxMemory=lambda: 70)
+    lang = SimpleNamespace(Runtime=SimpleNamespace(getRuntime=lambda: runtime))
+    spark = ModuleType("pyspark")
+    spark.SparkContext = SimpleNamespace(  # type: ignore[attr-defined]
+        _active_spark_context=None,
+        _gateway=SimpleNamespace(proc=SimpleNamespace(pid=os.getpid())),
+        _jvm=SimpleNamespace(java=SimpleNamespace(lang=lang)),
+    )
+    monkeypatch.setitem(sys.modules, "pyspark", spark)
+    heap = JavaHeap()
+    heap()
+    _joined("historian heap")
+
+    assert java_process() == os.getpid()
+    assert heap() == HeapUse(used=7, limit=70)
 
 
 def _joined(name: str) -> None:

@@ -7,7 +7,28 @@ from typing import Any
 
 import pytest
 
-from connectors.spark.ending import stop
+from connectors.spark.ending import is_stopped, stop
+from sinks.late_session import LateSession
+
+
+class Late(LateSession):
+    """One whose Java is there, or gone, and whose session must not be made."""
+
+    def __init__(self, *, lives: bool) -> None:
+        super().__init__({})
+        self._lives = lives
+
+    @property
+    def _jvm(self) -> Any:
+        def now() -> int:
+            if not self._lives:
+                raise ConnectionRefusedError
+            return 1
+
+        return SimpleNamespace(java=SimpleNamespace(lang=SimpleNamespace(System=SimpleNamespace(nanoTime=now))))
+
+    def _session(self) -> Any:
+        pytest.fail("a session is made")
 
 
 class Session:
@@ -33,3 +54,8 @@ def test_spark_that_dies_while_it_is_stopped_has_stopped() -> None:
 def test_spark_that_cannot_stop_is_an_error() -> None:
     with pytest.raises(ConnectionRefusedError):
         stop(Session(lives=True))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("lives", [True, False])
+def test_a_session_that_is_not_made_yet_has_stopped_with_its_java(lives: bool) -> None:
+    assert (not lives) == is_stopped(Late(lives=lives))  # type: ignore[arg-type]

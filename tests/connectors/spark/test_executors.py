@@ -70,7 +70,7 @@ def test_spark_that_has_stopped_is_not_asked_again() -> None:
         raise ConnectionRefusedError
 
     context = SimpleNamespace(defaultParallelism=2, parallelize=gone)
-    error = _refused(SimpleNamespace(sparkContext=context, _jsparkSession=SimpleNamespace(sparkContext=gone)))
+    error = _refused(SimpleNamespace(sparkContext=context, _jsc=SimpleNamespace(sc=gone)))
 
     assert (SinkError, False, "Spark ended before its executors could be asked") == (
         type(error),

@@ -6,7 +6,7 @@ import json
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from connectors.cli.live.lines import RunLines
 from connectors.cli.terminal.logs import LogFormat, LogLevel, configure_logs
 from connectors.config import load_config
 from connectors.monitoring.observer import WrittenPlan
+from connectors.tracking import recorded
 from historian.changelog.operations import Op
 from historian.names import TableName
 from historian.plans.plans import Plan, PlannedTable, PlannedVersion, TableCopy
@@ -152,3 +153,39 @@ def test_where_a_picture_shows_the_plans_tables_that_stop_are_told_all_the_same(
 
     assert ["stopped: shop.t1 in its targets", "  why"] == _told(capsys)
     assert "1 plans written, up to b.1:100; stopped: shop.t1" == told.summary()
+
+
+def test_a_store_is_looked_at_for_stopped_tables_once_a_second_and_at_the_end(
+    lines: Callable[..., RunLines], clock: _Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[float] = []
+    monkeypatch.setattr(recorded, "recorded_store", lambda _: object())
+    monkeypatch.setattr(recorded, "stopped_tables", lambda _: looks.append(clock.now_s) or ())
+    told = lines()
+    for number in range(1, 6):
+        told.written(_written(number, 1))
+        clock.now_s += 0.25
+    told.written(_written(6, 1))
+    clock.now_s += 0.5
+    told.waits(0)
+    clock.now_s += 0.5
+    told.waits(0)
+    told.waits(0)
+    told.written(_written(7, 1))
+    told.closed()
+    told.closed()
+
+    assert [100.0, 101.0, 102.25, 102.25] == looks
+
+
+def test_a_table_that_stopped_in_a_plan_just_behind_another_is_told_when_the_run_waits(
+    lines: Callable[..., RunLines], clock: _Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = lines(tells_plans=False)
+    told.written(_written(1, 1))
+    told.written(replace(_written(2, 1), stopped={"shop.t1": "why"}))
+    assert [] == _told(capsys)
+    clock.now_s += 1
+    told.waits(0)
+
+    assert ["stopped: shop.t1 in its targets", "  why"] == _told(capsys)
