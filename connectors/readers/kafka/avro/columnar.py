@@ -108,7 +108,9 @@ def _schema_ids(messages: list[bytes | None], texts: Texts) -> NDArray[np.int64]
 
 def reading_of(field: Field, kind: ColumnType) -> columns.Reading | None:
     """How values of a field are read as a column of *kind*; None: by no compiled code."""
-    if "\\" in field.parameters.get("allowed", ""):
+    allowed = field.parameters.get("allowed", "")
+    # A comma of a label stands behind a backslash. Without the labels any text may have one.
+    if "\\" in allowed or (field.name == "io.debezium.data.Enum" and not allowed):
         return None
     return debezium.reading_of(field, kind, READINGS)
 

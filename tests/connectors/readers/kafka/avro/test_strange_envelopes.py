@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from connectors.readers.kafka.avro.columnar import reading_of
 from connectors.readers.kafka.avro.programs import Unwalkable, instructions_of
 from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.decoders import decoder_of, locator_of
 from connectors.readers.kafka.located import batches
 from connectors.readers.kafka.located.batches import Batch
+from connectors.readers.kafka.messages.events import Field
+from historian.schema.snapshots import Column, ColumnType
 from logs.topic_messages import body, recorded_writers
 
 SOURCE = {"db": "string", "table": "string", "ts_us": ["null", "long"], "ts_ms": "long"}
@@ -78,3 +81,15 @@ def test_a_message_without_a_source_is_no_row_of_a_table_without_a_name(monkeypa
         1,
         [[2]],
     ]
+
+
+@pytest.mark.parametrize(
+    "parameters, is_compiled", [({}, False), ({"allowed": "a\\,b,c"}, False), ({"allowed": "a,c"}, True)]
+)
+def test_labels_that_may_have_a_comma_are_left_to_the_library(parameters: dict[str, str], is_compiled: bool) -> None:
+    kind = ColumnType(name="enum", labels=("a,b", "c"))
+    field = Field(
+        column=Column(id=0, name="e", type=kind), type="string", name="io.debezium.data.Enum", parameters=parameters
+    )
+
+    assert (reading_of(field, kind) is not None) == is_compiled
