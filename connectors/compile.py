@@ -24,9 +24,11 @@ from historian.changelog.fingerprints import Fingerprints
 from historian.encoding import decode_rows, encode_risingwave, encode_rows, with_id
 from historian.jit import is_kept_in
 
-__all__ = ["compile_kernels", "compiled_part"]
+__all__ = ["KERNELS", "compile_kernels", "compiled_part"]
 
-_KERNELS = (*binlog.KERNELS, *kafka.KERNELS)
+KERNELS = (*binlog.KERNELS, *kafka.KERNELS)
+"""Of all readers."""
+
 _OTHERS_S = 10.0
 """About as long take those of encoded rows and comparisons."""
 _MOMENT = datetime(2024, 1, 1, tzinfo=timezone.utc)
@@ -49,14 +51,14 @@ _VALUES: tuple[tuple[pa.DataType, object], ...] = (
 
 def compiled_part(directory: Path) -> float:
     """Which part of :func:`compile_kernels` is done in a process that keeps code in *directory*: 0 to 1, by about how long each kernel takes."""
-    times_s = {kernel: binlog.about_s(kernel) for kernel in _KERNELS}
+    times_s = {kernel: binlog.about_s(kernel) for kernel in KERNELS}
     done_s = sum(taken_s for kernel, taken_s in times_s.items() if is_kept_in(kernel, directory))
     return done_s / (sum(times_s.values()) + _OTHERS_S)
 
 
 def compile_kernels() -> None:
     """Compiles or loads each kernel."""
-    for kernel in _KERNELS:
+    for kernel in KERNELS:
         compile_kernel(kernel)
     _encode_rows()
     _compare_rows()

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from connectors.compile import compiled_part
-from connectors.readers.binlog.compiling import KERNELS
+from connectors.compile import KERNELS, compiled_part
 from connectors.spark import bundle, executor_report
 from connectors.spark.bundle import BundleError, make_bundle
 from connectors.spark.executors import ExecutorsDiffer, check_executors
