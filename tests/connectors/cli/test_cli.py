@@ -425,3 +425,21 @@ def test_orphaned_files_are_shown_and_removed_where_that_is_said(tmp_path: Path)
         (done := _run("orphans", config, "--older-than", "59 minutes")).exit_code,
         "at least 1 hour" in done.stderr,
     )
+
+
+def test_a_command_that_has_ended_looks_through_no_garbage() -> None:
+    """That takes longer than to end Spark, where a run has imported all that it needs."""
+    script = (
+        "import sys\n"
+        "from connectors.cli import main\n"
+        "class Knot:\n"
+        "    def __del__(self):\n"
+        "        print('collected', flush=True)\n"
+        "knot = Knot()\n"
+        "knot.itself = knot\n"
+        "sys.argv = ['historian', '--version']\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == importlib.metadata.version("pyspark-historian")
