@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import threading
@@ -104,7 +105,7 @@ def _begin(server: Server, file: Path, port: int, url: str) -> None:
     )
     assert 0 == done.exit_code, done.output
     text = file.read_text()
-    assert "orders: about 3 rows" in text
+    assert re.search(r"orders: about \d+ rows", text), text  # the server itself counts them about
     for written, meant in (
         ('    - "shop.*"\n', '    - "shop.*"\n    - "!shop.later"\n'),
         ("    path: lake\n", "    path: lake\n    evolution: {change_type: quarantine}\n"),
