@@ -15,11 +15,12 @@ def record_passages(connection: Connection, plan: Plan) -> None:
     parts = [part for part in plan.ranges if isinstance(part, PartitionRange) and part.passages]
     if not parts:
         return
-    held = held_passages(connection)
+    known = {(*key, each.offset) for key, found in held_passages(connection).items() for each in found}
     for part in parts:
         for passage in part.passages:
-            known = {each.offset for each in held.get((part.file, passage.table_id), ())}
-            if passage.offset not in known:
+            place = (part.file, passage.table_id, passage.offset)
+            if place not in known:
+                known.add(place)
                 connection.execute(
                     insert(passages).values(
                         part=part.file,

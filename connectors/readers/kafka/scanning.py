@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TopicScan"]
 
+_RANGE_BYTES = 16 << 20
+"""So much of a partition is a range of its own, at least."""
+
 _SQL_VERSION = 80_400
 """Of the server whose statements come in messages, which do not tell it: they are read as the present one reads them."""
 
@@ -47,6 +50,8 @@ class TopicScan:
         self, ranges: Mapping[Partition, tuple[int, int]], settings: KafkaSettings, writers: Writers | None = None
     ) -> None:
         self._ranges = ranges
+        self._parts: dict[Partition, list[PartitionRange]] = {partition: [] for partition in ranges}
+        self._begun = {partition: start for partition, (start, _) in ranges.items()}
         self._reached = {partition: start for partition, (start, _) in ranges.items()}
         self._bytes = dict.fromkeys(ranges, 0)
         self._schemas: dict[tuple[Partition, TableName], RowSchema] = {}
@@ -84,6 +89,11 @@ class TopicScan:
             self._bytes[partition] += int(sizes[chosen].sum())
             self._take_batch(partition, batch)
             self._reached[partition] = int(batch.offsets[-1]) + 1
+            if self._bytes[partition] >= _RANGE_BYTES:
+                self._parts[partition].append(self._part(partition))
+                self._begun[partition] = self._reached[partition]
+                self._bytes[partition] = 0
+                self._passed_over[partition] = Counter()
 
     def _take_batch(self, partition: Partition, batch: Batch) -> None:
         """Takes the next messages of a partition: where compiled code finds no other schema than the last one, it does no more."""
@@ -207,16 +217,21 @@ class TopicScan:
         self._reached = {partition: end for partition, (_, end) in self._ranges.items()}
 
     def ranges(self) -> tuple[PartitionRange, ...]:
-        """What was read, by partition."""
-        return tuple(
-            PartitionRange(
-                topic=topic,
-                partition=number,
-                start=start,
-                end=self._reached[topic, number],
-                bytes_read=self._bytes[topic, number],
-                passed_over=tuple(sorted(self._passed_over[topic, number].items())),
-            )
-            for (topic, number), (start, _) in sorted(self._ranges.items())
-            if self._reached[topic, number] > start
+        """What was read, by partition; a long part of one is several ranges, which are read side by side."""
+        found = list[PartitionRange]()
+        for partition in sorted(self._ranges):
+            found += self._parts[partition]
+            if self._reached[partition] > self._begun[partition]:
+                found.append(self._part(partition))
+        return tuple(found)
+
+    def _part(self, partition: Partition) -> PartitionRange:
+        topic, number = partition
+        return PartitionRange(
+            topic=topic,
+            partition=number,
+            start=self._begun[partition],
+            end=self._reached[partition],
+            bytes_read=self._bytes[partition],
+            passed_over=tuple(sorted(self._passed_over[partition].items())),
         )

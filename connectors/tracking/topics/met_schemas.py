@@ -189,7 +189,8 @@ class MetSchemas:
                 for (file, table_id), passages in self._met.items()
                 if file == part.file
                 for passage in passages
-                if table_id in planned or not passage.is_read
+                # Earlier ones stay: rows under an earlier name may come again.
+                if passage.offset < part.end and (table_id in planned or not passage.is_read)
             ]
             if passages or part.unread:
                 ordered = sorted(passages, key=lambda passage: (passage.table_id, passage.offset))

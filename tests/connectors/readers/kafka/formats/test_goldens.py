@@ -25,6 +25,7 @@ from typing import Any
 
 import pytest
 
+from connectors.readers.kafka import scanning
 from connectors.readers.kafka.client import KafkaSettings, Partition
 from connectors.readers.kafka.decoders import FORMATS
 from connectors.readers.kafka.located import batches
@@ -66,6 +67,8 @@ class Message:
 class Topic:
     """A topic in memory, which answers as :class:`connectors.readers.kafka.client.Client` does."""
 
+    batch_messages = 1000
+
     def __init__(self, messages: list[Any], registry: Mapping[str, Any]) -> None:
         self.registry = registry
         self.held: dict[Partition, list[Message]] = {}
@@ -95,7 +98,8 @@ class Topic:
 
     def messages(self, ranges: Mapping[Partition, tuple[int, int]]) -> Generator[list[Message], None, None]:
         for partition, (start, end) in ranges.items():
-            yield self.held[partition][start:end]
+            for begin in range(start, end, self.batch_messages):
+                yield self.held[partition][begin : min(end, begin + self.batch_messages)]
 
     def close(self) -> None:
         pass
@@ -173,14 +177,17 @@ def came_of(case: Mapping[str, Any], directory: Path) -> dict[str, Any]:
         }
 
 
-@pytest.fixture(params=[True, False], ids=["located", "one_by_one"])
-def _is_located(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether compiled code looks at all messages, or at none."""
-    monkeypatch.setattr(batches, "FEWEST_LOCATED", 0 if request.param else 1_000_000)
+@pytest.fixture(params=["located", "one_by_one", "in_many_ranges"])
+def _is_read_so(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled code looks at all messages, or at none; or each message is a range of its own."""
+    monkeypatch.setattr(batches, "FEWEST_LOCATED", 0 if request.param == "located" else 1_000_000)
     monkeypatch.setattr(batches, "_MOST_SLOW", 0)
+    if request.param == "in_many_ranges":
+        monkeypatch.setattr(scanning, "_RANGE_BYTES", 1)
+        monkeypatch.setattr(Topic, "batch_messages", 1)
 
 
-@pytest.mark.usefixtures("_is_located")
+@pytest.mark.usefixtures("_is_read_so")
 @pytest.mark.parametrize("path", GOLDENS, ids=lambda path: path.stem)
 def test_messages_are_the_rows_that_the_documentation_says(path: Path, tmp_path: Path) -> None:
     case = json.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
