@@ -1,21 +1,17 @@
-"""Which decoder reads the messages of a configured format, and what compiled code knows of them."""
+"""Which decoder reads the messages of a configured format."""
 
 from __future__ import annotations
 
-from connectors.readers.kafka.avro.columnar import AvroLocator
 from connectors.readers.kafka.avro.events import AvroEventReader
 from connectors.readers.kafka.avro.writers import Writers
-from connectors.readers.kafka.debezium import columnar as debezium
 from connectors.readers.kafka.debezium.events import EventReader
-from connectors.readers.kafka.formats import columnar as flat
 from connectors.readers.kafka.formats.decoder import FlatDecoder
 from connectors.readers.kafka.formats.tables import FLAT_FORMATS
-from connectors.readers.kafka.located.batches import Locator
 from connectors.readers.kafka.messages.events import Decoder
 from connectors.readers.kafka.registry.client import RegistrySettings, SchemaRegistry
 from historian.errors import SourceError
 
-__all__ = ["FORMATS", "advice_of", "decoder_of", "has_statements", "locator_of", "scanning_locator_of", "writers_of"]
+__all__ = ["FORMATS", "advice_of", "decoder_of", "has_statements", "writers_of"]
 
 FORMATS = ("debezium_json", "debezium_avro", *FLAT_FORMATS)
 """Names of all formats."""
@@ -43,32 +39,6 @@ def writers_of(registry: RegistrySettings | None) -> Writers | None:
     return None if registry is None else Writers(SchemaRegistry(registry))
 
 
-def locator_of(decoder: Decoder) -> Locator | None:
-    """What finds the rows of batches of messages that *decoder* reads for their rows; None where compiled code does not read its format."""
-    if isinstance(decoder, EventReader):
-        return _event_locator(decoder)
-    if isinstance(decoder, AvroEventReader):
-        return AvroLocator(decoder)
-    if isinstance(decoder, FlatDecoder):
-        form = flat.form_of(decoder.format)
-        return None if form is None else Locator(form, lambda key, value: flat.known_of(decoder, key, value))
-    return None
-
-
-def scanning_locator_of(decoder: Decoder) -> Locator | None:
-    """What finds the rows of batches whose messages tell the same schema; None where compiled code does not see whether they do."""
-    if isinstance(decoder, EventReader):
-        return _event_locator(decoder)
-    if isinstance(decoder, AvroEventReader):
-        return locator_of(decoder)
-    if not isinstance(decoder, FlatDecoder):
-        return None
-    form = flat.form_of(decoder.format)
-    if form is None or not form.told:
-        return None  # kinds of values would have to be looked at
-    return Locator(form, lambda key, value: flat.told_of(decoder, form, key, value))
-
-
 def has_statements(name: str) -> bool:
     """Whether messages of the format *name* may be statements."""
     return name in FLAT_FORMATS and bool(FLAT_FORMATS[name].is_ddl or FLAT_FORMATS[name].ddl_ops)
@@ -77,7 +47,3 @@ def has_statements(name: str) -> bool:
 def advice_of(name: str) -> str:
     """What to do where messages of the format *name* tell too little of a table."""
     return "" if name not in FLAT_FORMATS else FLAT_FORMATS[name].without_types
-
-
-def _event_locator(decoder: EventReader) -> Locator:
-    return Locator(debezium.FORM, lambda key, value: debezium.known_of(decoder, key, value))

@@ -15,11 +15,8 @@ from connectors.readers.base import (
     TableMapped,
 )
 from connectors.readers.kafka.client import Client, KafkaSettings, Partition, purged
-from connectors.readers.kafka.decoders import decoder_of, has_statements, locator_of, writers_of
-from connectors.readers.kafka.located.batches import Batch, runs_of
+from connectors.readers.kafka.decoders import decoder_of, has_statements, writers_of
 from connectors.readers.kafka.messages.events import Event
-from connectors.readers.kafka.rows import ChunkMaker
-from connectors.readers.kafka.scanning import TopicScan
 from historian.changelog.chunks import Chunk
 from historian.errors import LogPurged, LogReplaced, SourceError, UnsupportedEvent
 from historian.plans.plans import PartitionRange, PlannedRange, PlannedTable
@@ -29,6 +26,7 @@ from historian.positions.places import Place
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
+# Kernels are imported where messages are read: to know where a topic ends, as the status asks, takes none.
 __all__ = ["KafkaReader"]
 
 
@@ -135,6 +133,8 @@ class KafkaReader:
         Each table with rows is told once a partition. It is told again where its schema changes there, or a statement was executed
         that may change it. They come in the order of the source's time, since partitions share none.
         """
+        from connectors.readers.kafka.scanning import TopicScan
+
         bounds = self._bounds()
         begins = self._begins(start, bounds)
         ends = {partition: high for partition, (_, high) in bounds.items()}
@@ -174,6 +174,10 @@ class KafkaReader:
         begun: dict[str, int] | None = None,
     ) -> Iterator[Chunk]:
         """Rows of *tables* in *planned*, see :class:`connectors.readers.base.Reader`."""
+        from connectors.readers.kafka.located.batches import Batch, runs_of
+        from connectors.readers.kafka.locators import locator_of
+        from connectors.readers.kafka.rows import ChunkMaker
+
         del log, begun  # nothing is kept of a scan, and messages are named by their offsets
         if not isinstance(planned, PartitionRange):
             raise SourceError("a range of a binlog, and a reader of topics", where=str(planned))

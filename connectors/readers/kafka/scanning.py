@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from connectors.readers.base import SchemaMet, Statement
-from connectors.readers.kafka.decoders import advice_of, decoder_of, has_statements, scanning_locator_of
+from connectors.readers.kafka.decoders import advice_of, decoder_of, has_statements
 from connectors.readers.kafka.located.batches import Batch, LocatedRows, interleaved, runs_of
+from connectors.readers.kafka.locators import scanning_locator_of
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent
 from connectors.readers.kafka.row_times import RowTimes
 from historian.ddl import StatementContext

@@ -15,9 +15,10 @@ import pytest
 from connectors.readers.kafka.avro.programs import Unwalkable, instructions_of
 from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.client import KafkaSettings
-from connectors.readers.kafka.decoders import decoder_of, locator_of
+from connectors.readers.kafka.decoders import decoder_of
 from connectors.readers.kafka.located import batches
 from connectors.readers.kafka.located.batches import Batch, LocatedRows
+from connectors.readers.kafka.locators import locator_of
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.rows import ChunkMaker
 from connectors.readers.kafka.scanning import TopicScan

@@ -10,9 +10,10 @@ import pytest
 from connectors.readers.kafka.avro.columnar import reading_of
 from connectors.readers.kafka.avro.programs import Unwalkable, instructions_of
 from connectors.readers.kafka.avro.writers import Writers
-from connectors.readers.kafka.decoders import decoder_of, locator_of
+from connectors.readers.kafka.decoders import decoder_of
 from connectors.readers.kafka.located import batches
 from connectors.readers.kafka.located.batches import Batch
+from connectors.readers.kafka.locators import locator_of
 from connectors.readers.kafka.messages.events import Field
 from historian.schema.snapshots import Column, ColumnType
 from logs.topic_messages import body, recorded_writers

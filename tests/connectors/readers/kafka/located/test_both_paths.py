@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.readers.kafka import rows
-from connectors.readers.kafka.decoders import decoder_of, locator_of
+from connectors.readers.kafka.decoders import decoder_of
 from connectors.readers.kafka.located import batches
 from connectors.readers.kafka.located.batches import Batch, runs_of
+from connectors.readers.kafka.locators import locator_of
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.rows import ChunkMaker
 from historian.changelog.chunks import Chunk

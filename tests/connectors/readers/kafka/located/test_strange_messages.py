@@ -12,9 +12,10 @@ import pytest
 
 from connectors.readers.kafka.debezium import columnar
 from connectors.readers.kafka.debezium.values import arrow_column
-from connectors.readers.kafka.decoders import decoder_of, locator_of, scanning_locator_of
+from connectors.readers.kafka.decoders import decoder_of
 from connectors.readers.kafka.located import batches, columns
 from connectors.readers.kafka.located.batches import Batch, LocatedRows
+from connectors.readers.kafka.locators import locator_of, scanning_locator_of
 from connectors.readers.kafka.messages.events import Field
 from historian.schema.snapshots import Column, ColumnType
 
