@@ -159,7 +159,7 @@ def test_names_and_statements_are_text(written: str, tab: Tab) -> None:
     assert 2 == tab.value("document.scripts.length") + tab.value("Number(document.getElementById('data') === null)")
     assert 0 == tab.value("document.querySelectorAll('img, iframe, object, [onerror], [style*=javascript]').length")
     tab.open(f"{written}?2#table=c.sales")
-    tab.until("document.querySelector('#versions')")
+    tab.until("document.querySelector('#detail pre')")  # all stands where it will be clicked
     tab.click("#versions .row", 1)
     tab.until("document.querySelector('#detail pre')?.textContent.includes('</script><script>alert(1)</script>')")
 
