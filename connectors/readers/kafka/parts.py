@@ -59,12 +59,12 @@ class EventRows:
     ordinals: list[int] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
 
-    def add(self, op: Op, time_us: int, offset: int, ordinal: int, row: dict[str, Any]) -> None:
-        """Adds one."""
+    def add(self, op: Op, time_us: int, offset: int, number: int, row: dict[str, Any]) -> None:
+        """Adds one, of the change of that *number* in its message, from 0."""
         self.ops.append(op)
         self.times.append(time_us)
         self.offsets.append(offset)
-        self.ordinals.append(ordinal)
+        self.ordinals.append(_ORDINAL + number)
         self.rows.append(row)
 
     @property

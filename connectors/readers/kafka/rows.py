@@ -26,8 +26,6 @@ __all__ = ["ChunkMaker"]
 
 _CHUNK_ROWS = 65_536
 _UNREAD, _UNREAD_BYTES = 256, 8 << 20
-_ORDINAL = 1
-"""Of a message's first row: what begins with the message stands before it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,7 +50,7 @@ class _Rows:
         if not isinstance(last, EventRows):
             last = EventRows()
             self.parts.append(last)
-        last.add(op, event.event_time_us, offset, _ORDINAL + event.number, row)
+        last.add(op, event.event_time_us, offset, event.number, row)
         self.count += 1
 
 

@@ -6,7 +6,7 @@ from connectors.readers.kafka.kernels import avro_layout as avro
 from connectors.readers.kafka.kernels import layout as at
 from connectors.readers.kafka.kernels.avro_walk import zigzag
 from connectors.readers.kafka.kernels.jit import kernel
-from connectors.readers.kafka.kernels.numbers import store_number, word_of
+from connectors.readers.kafka.kernels.numbers import fits_digits, store_number, word_of
 from connectors.readers.kafka.kernels.tokens import length_of, start_of
 from connectors.readers.machine.memory import (
     copy_bytes,
@@ -21,7 +21,6 @@ from connectors.readers.machine.memory import (
 
 __all__ = ["avro_bodies", "avro_decimals", "avro_floats", "avro_integers"]
 
-_POWERS = tuple(10**power for power in range(19))
 _MOST = 1 << 62
 
 
@@ -134,7 +133,7 @@ def avro_decimals(
                 for index in range(size):
                     value = value << 8 | load_u8(position + index)
                 value = (value << (64 - 8 * size)) >> (64 - 8 * size)
-                if precision > 18 or -_POWERS[min(precision, 18)] < value < _POWERS[min(precision, 18)]:
+                if fits_digits(value, precision):
                     found = at.HAS_VALUE
             if found == at.MISFIT:
                 misfits += 1

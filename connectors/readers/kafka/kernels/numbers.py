@@ -22,7 +22,7 @@ from connectors.readers.machine.memory import (
     store_i64,
 )
 
-__all__ = ["base64_decimals", "booleans", "decimals", "doubles", "integers", "store_number", "word_of"]
+__all__ = ["base64_decimals", "booleans", "decimals", "doubles", "fits_digits", "integers", "store_number", "word_of"]
 
 _POWERS = tuple(10**power for power in range(19))
 _FLOATS = tuple(float(10**power) for power in range(23))
@@ -51,6 +51,13 @@ def store_number(out: int, width: int, row: int, value: int, wraps: int) -> None
     else:
         store_i64(out + 16 * row, value)
         store_i64(out + 16 * row + 8, 0 if wraps else value >> 63)
+
+
+@inlined
+def fits_digits(value: int, precision: int) -> bool:
+    """Whether a number without its point has at most *precision* digits; above 18 none of 8 bytes has more."""
+    # The least number has no positive one.
+    return precision > 18 or -_POWERS[min(precision, 18)] < value < _POWERS[min(precision, 18)]
 
 
 @kernel
@@ -245,8 +252,7 @@ def base64_decimals(
                 if wrong < 64 and size <= 8:
                     others = 64 - 8 * size
                     value = (bits << others) >> others
-                    # The least number has no positive one.
-                    if precision > 18 or -_POWERS[min(precision, 18)] < value < _POWERS[min(precision, 18)]:
+                    if fits_digits(value, precision):
                         found = at.HAS_VALUE
             if found == at.MISFIT:
                 misfits += 1
