@@ -23,6 +23,29 @@ Message = tuple[bytes | None, bytes | None]
 
 
 @dataclass(frozen=True)
+class Sent:
+    """A message as confluent-kafka gives it."""
+
+    number: int
+    sent: Message
+
+    def topic(self) -> str:
+        return "t"
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return self.number
+
+    def key(self) -> bytes | None:
+        return self.sent[0]
+
+    def value(self) -> bytes | None:
+        return self.sent[1]
+
+
+@dataclass(frozen=True)
 class Kind:
     """A column: its type, its field in Debezium's schema, and a strategy of its values in Debezium's JSON and in Canal's."""
 

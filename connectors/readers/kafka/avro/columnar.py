@@ -29,7 +29,6 @@ __all__ = ["AvroLocator", "reading_of"]
 _MOST_LEARNED = 32
 _MOST_PROGRAMS = 256
 _NONE, _NO_HEADER = -1, -2
-_LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 class AvroLocator(Locator):
@@ -118,8 +117,7 @@ def reading_of(field: Field, kind: ColumnType) -> columns.Reading | None:
 def _integers(
     kind: pa.DataType, *, multiplier: int = 1, divisor: int = 1, truths: bool = False, wraps: bool = False
 ) -> columns.Reading:
-    width = kind.bit_width // 8
-    low, high = (-(1 << 8 * width - 1), (1 << 8 * width - 1) - 1) if width < 8 else (_LEAST, _MOST)
+    width, low, high = columns.bounds_of(kind)
     more = (width, low, high, multiplier, divisor, int(truths), int(wraps))
     return lambda cells: columns.fixed(cells, kind, width, avro_values.avro_integers, *more)
 

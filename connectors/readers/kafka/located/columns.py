@@ -26,6 +26,7 @@ __all__ = [
     "base64_bytes",
     "base64_decimals",
     "booleans",
+    "bounds_of",
     "dates",
     "decimals",
     "doubles",
@@ -134,6 +135,12 @@ def _array(kind: pa.DataType, buffers: list[pa.Buffer], status: NDArray[np.uint8
     return pa.Array.from_buffers(kind, len(held), [validity, *buffers], nulls)
 
 
+def bounds_of(kind: pa.DataType) -> tuple[int, int, int]:
+    """How many bytes a value takes, and between which integers it is; above 8 bytes those of 8."""
+    width = kind.bit_width // 8
+    return (width, -(1 << 8 * width - 1), (1 << 8 * width - 1) - 1) if width < 8 else (width, _LEAST, _MOST)
+
+
 def integers(
     kind: pa.DataType,
     *,
@@ -144,8 +151,7 @@ def integers(
     wraps: bool = False,
 ) -> Reading:
     """Integers as an Arrow type of integers, of moments or of DECIMAL(20,0); see the kernel."""
-    width = kind.bit_width // 8
-    low, high = (-(1 << 8 * width - 1), (1 << 8 * width - 1) - 1) if width < 8 else (_LEAST, _MOST)
+    width, low, high = bounds_of(kind)
     more = (width, low, high, multiplier, divisor, int(texts), int(truths), int(wraps))
     return lambda cells: fixed(cells, kind, width, numbers.integers, *more)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from historian.names import TableName
 from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
 from historian.schema.snapshots import Column, Snapshot
 from logs.topic_messages import body, recorded_writers
+from logs.topic_streams import Sent
 
 Message = tuple[bytes | None, bytes | None]
 Make = Callable[[random.Random], Any]
@@ -246,29 +246,6 @@ def test_random_messages_are_the_same_rows_either_way() -> None:
     found = [compared(seed) for seed in range(60)]
 
     assert sum(located for located, _ in found) > 1500
-
-
-@dataclass(frozen=True)
-class Sent:
-    """A message as confluent-kafka gives it."""
-
-    number: int
-    sent: Message
-
-    def topic(self) -> str:
-        return "t"
-
-    def partition(self) -> int:
-        return 0
-
-    def offset(self) -> int:
-        return self.number
-
-    def key(self) -> bytes | None:
-        return self.sent[0]
-
-    def value(self) -> bytes | None:
-        return self.sent[1]
 
 
 def told(writers: Writers, messages: list[Any]) -> tuple[Any, ...]:

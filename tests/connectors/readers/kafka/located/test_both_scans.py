@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,31 +11,7 @@ from hypothesis import strategies as st
 from connectors.readers.kafka.client import KafkaSettings
 from connectors.readers.kafka.located import batches
 from connectors.readers.kafka.scanning import TopicScan
-from logs.topic_streams import FIRST_MS, streams
-
-
-@dataclass(frozen=True)
-class Sent:
-    """A message as confluent-kafka gives it."""
-
-    number: int
-    sent: tuple[bytes | None, bytes | None]
-
-    def topic(self) -> str:
-        return "t"
-
-    def partition(self) -> int:
-        return 0
-
-    def offset(self) -> int:
-        return self.number
-
-    def key(self) -> bytes | None:
-        return self.sent[0]
-
-    def value(self) -> bytes | None:
-        return self.sent[1]
-
+from logs.topic_streams import FIRST_MS, Sent, streams
 
 STATED = st.lists(st.integers(0, 5).map(lambda second: 1000 * FIRST_MS + 1_000_000 * second), max_size=2)
 
