@@ -183,12 +183,13 @@ class ChunkMaker:
 
     def _operations(self, event: Event, offset: int, written: Snapshot) -> Iterable[tuple[Op, dict[str, Any]]]:
         before, after = event.before, event.after
-        if (event.op in "crua" and after is None) or (event.op in "ud" and before is None):
+        lacking = _lacking(event)
+        if lacking:
             raise UnsupportedEvent(
                 "an event without the whole row that it takes back",
                 where=f"{event.table} at {self._planned.file}:{offset}",
                 expected="before and after, as binlog_row_image=FULL (PostgreSQL: REPLICA IDENTITY FULL) gives them",
-                found=f"op {event.op} with before {'null' if before is None else 'there'}",
+                found=f"op {event.op} with {lacking}",
                 next_step="set it at the source, and have the connector write its topics anew",
             )
         if event.op == "u" and _moves(before or {}, after or {}, written):
@@ -321,6 +322,17 @@ def _version(table: PlannedTable, number: int) -> PlannedVersion:
 def _written_under(passage: Passage, table: PlannedTable | None) -> Snapshot | None:
     """The schema of the passage; None where the table is none of those that are read."""
     return passage.snapshot or (_version(table, passage.version).snapshot if table else None)
+
+
+def _lacking(event: Event) -> str:
+    """What an event lacks of the rows that it tells of, for people; "" where they are whole."""
+    if event.op in "crua" and event.after is None:
+        return "after null"
+    if event.op in "ud" and event.before is None:
+        return "before null"
+    if event.keyed:
+        return "the key alone before"
+    return f"no value of {', '.join(event.unknown)}" if event.unknown else ""
 
 
 def _moves(before: Mapping[str, Any], after: Mapping[str, Any], snapshot: Snapshot) -> bool:

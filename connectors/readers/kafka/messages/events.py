@@ -73,11 +73,13 @@ class Event:
 
     Attributes:
         table: in the source; ``schema``: of its rows.
-        op: c(reate), r(ead of a snapshot), u(pdate), d(elete).
+        op: c(reate), r(ead of a snapshot), u(pdate), d(elete). An update without ``before`` may be of a row that is new.
         before, after: the row by field; None where the event has none.
         event_time_us: of the change in the source, UTC microseconds.
         number: of the change in its message, from 0.
         written: how values are written where the schema does not say; None: it says.
+        keyed: ``before`` has the columns of the key alone.
+        unknown: fields of ``after`` whose values the message does not have.
     """
 
     table: TableName
@@ -88,6 +90,8 @@ class Event:
     event_time_us: int
     number: int = 0
     written: Conventions | None = None
+    keyed: bool = False
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,11 +111,14 @@ class SqlEvent:
 class Decoder(Protocol):
     """Reads messages of one format. Not for several threads at once."""
 
-    def events(self, key: bytes | None, value: bytes | None, where: str) -> tuple[Event | SqlEvent, ...]:
+    def events(
+        self, key: bytes | None, value: bytes | None, where: str, time_us: int = 0
+    ) -> tuple[Event | SqlEvent, ...]:
         """The events of a message, in order; none of one that changes nothing.
 
         Args:
             where: names the message in errors.
+            time_us: of the message, UTC microseconds, for formats that tell no other.
 
         Raises:
             UnsupportedEvent: it is none of the format, or of a kind that is not read.
