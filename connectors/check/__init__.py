@@ -61,10 +61,15 @@ def _results(config: PipelineConfig) -> Iterator[CheckResult]:
     if any(result.status == "failed" and result.name in _NO_LOG for result in results):
         return
     with closing(make_reader(source)) as reader:
-        yield position_check(config, reader)
+        position = position_check(config, reader)
+        yield position
+        if isinstance(source, KafkaSource) and position.status == "ok":
+            from connectors.check.topics import retention_checks
+
+            yield from retention_checks(config, reader)
 
 
-_NO_LOG = ("flavor", "log_bin", "replication privileges", "binlog files", "gaps", "topics")
+_NO_LOG = ("flavor", "log_bin", "replication privileges", "binlog files", "gaps", "topics", "rights")
 """Checks without which the log cannot be asked for a position."""
 
 

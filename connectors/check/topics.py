@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from connectors.check.result import CheckResult, failed, ok, warning
-from connectors.config import KafkaSource
+from connectors.config import KafkaSource, PipelineConfig
 from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.client import Client, Partition
 from connectors.readers.kafka.decoders import decoder_of, writers_of
 from connectors.readers.kafka.messages.events import Event
+from connectors.readers.kafka.messages.sniffing import likely_formats
 from connectors.readers.kafka.registry.client import RegistryDown
+from connectors.tracking.recorded import recorded_store
 from connectors.tracking.sources import kafka_settings
 from historian.errors import HistorianError, SourceError, UnsupportedEvent
 from historian.values.policies import DEAD_LETTER
 
-__all__ = ["topic_checks"]
+if TYPE_CHECKING:
+    from connectors.readers.base import Reader
+
+__all__ = ["retention_checks", "topic_checks"]
 
 _SNIFFED = 20
 _PARTITIONS = 20
@@ -39,6 +46,15 @@ def topic_checks(source: KafkaSource) -> Iterator[CheckResult]:
             )
             return
         yield ok("topics", f"{len(topics)} topics with {len(partitions)} partitions at {source.brokers}")
+        refused = client.unreadable_topics()
+        if refused:
+            yield failed(
+                "rights",
+                f"{', '.join(refused)} cannot be read",
+                "the operation READ on every topic",
+                "kafka-acls --add --allow-principal ... --operation READ --topic ...",
+            )
+            return
         writers = writers_of(source.registry)
         try:
             yield from _registry(writers)
@@ -50,6 +66,37 @@ def topic_checks(source: KafkaSource) -> Iterator[CheckResult]:
             yield failed("format", str(error), f"messages of the format {source.format}", mend)
 
 
+def retention_checks(config: PipelineConfig, reader: Reader) -> Iterator[CheckResult]:
+    """Whether what a run has still to read may be gone before: how old the first such message is, against how long topics keep theirs."""
+    store = recorded_store(config)
+    if store is None:
+        return
+    with closing(store):
+        plan = store.last_plan()
+    source = config.source
+    if plan is None or not isinstance(source, KafkaSource):
+        return
+    with closing(Client(kafka_settings(source))) as client:
+        kept_ms = client.retention_ms()
+    now_us = time.time_ns() // 1000
+    late = [
+        (lag.partition, (now_us - lag.since_us) / 3_600_000_000, kept_ms[topic] / 3_600_000)
+        for lag in reader.partition_lags(plan.end)
+        if lag.since_us is not None and (topic := lag.partition.rpartition(":")[0]) in kept_ms
+    ]
+    near = [each for each in late if each[1] > each[2] / 2]
+    if near:
+        partition, age_h, kept_h = max(near, key=lambda each: each[1] / each[2])
+        yield warning(
+            "retention",
+            f"the first message of {partition} that was not read is {age_h:.1f} hours old, and messages are kept for {kept_h:.1f} hours",
+            "messages that are read before they are gone",
+            "run the connector, or raise retention.ms of the topic",
+        )
+    elif kept_ms:
+        yield ok("retention", f"messages are kept for {min(kept_ms.values()) / 3_600_000:.1f} hours or longer")
+
+
 def _registry(writers: Writers | None) -> Iterator[CheckResult]:
     if writers is not None:
         languages = writers.registry.languages()
@@ -59,19 +106,19 @@ def _registry(writers: Writers | None) -> Iterator[CheckResult]:
 def _format(
     source: KafkaSource, client: Client, partitions: tuple[Partition, ...], writers: Writers | None
 ) -> Iterator[CheckResult]:
-    decoder = decoder_of(source.format, writers=writers)
     tables, looked, unread = set[str](), 0, list[UnsupportedEvent]()
+    seen: list[tuple[bytes | None, bytes | None]] = []
     for partition in islice(partitions, _PARTITIONS):
+        decoder = decoder_of(source.format, writers=writers, topic=partition[0], modes=source.modes)
         low, high = client.bounds(partition)
         for batch in client.messages({partition: (low, min(high, low + _SNIFFED))}):
             for message in batch:
                 where = f"{partition[0]}:{partition[1]}:{message.offset()}"
                 looked += 1
+                seen.append((message.key(), message.value()))
                 try:
                     found = decoder.events(message.key(), message.value(), where)
                 except UnsupportedEvent as error:
-                    if source.unreadable != DEAD_LETTER:
-                        raise
                     unread.append(error)
                     continue
                 tables.update(str(event.table) for event in found if isinstance(event, Event))
@@ -80,13 +127,26 @@ def _format(
             "format", "no messages yet", f"messages of the format {source.format}", "nothing, if they come later"
         )
         return
+    other = "" if source.format in (likely := likely_formats(seen)) or not likely else ", ".join(likely)
     if unread:
-        tell = failed if len(unread) == looked else warning
+        keeps = source.unreadable == DEAD_LETTER
+        tell = warning if keeps and len(unread) < looked else failed
+        become = ", and would be dead letters" if keeps else ""
         yield tell(
             "format",
-            f"{len(unread)} of the first {looked} messages cannot be read, and would be dead letters: {unread[0]}",
+            f"{len(unread)} of the first {looked} messages cannot be read{become}: {unread[0]}",
             f"messages of the format {source.format}",
-            unread[0].next_step or "correct source.format",
+            f"they look like {other}: correct source.format"
+            if other
+            else unread[0].next_step or "correct source.format",
+        )
+        return
+    if other and not tables:
+        yield warning(
+            "format",
+            f"none of the first {looked} messages is a row of the format {source.format}; they look like {other}",
+            f"messages of the format {source.format}",
+            "correct source.format",
         )
         return
     names = ", ".join(sorted(tables)[:5])

@@ -46,6 +46,7 @@ _SECTIONS = (
     _Section("`source` with `type: binlog-files`", "BinlogFilesDocument"),
     _Section("`source` with `type: kafka`", "KafkaDocument"),
     _Section("`source.registry`", "RegistryDocument"),
+    _Section("`source.debezium`", "DebeziumDocument"),
     _Section("`history`", "HistoryDocument"),
     _Section("`sinks[]` with `type: delta`", "DeltaDocument"),
     _Section("`sinks[].tables.PATTERN`", "TableDocument"),

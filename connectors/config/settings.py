@@ -11,6 +11,7 @@ from typing import Any
 from connectors.config.filters import EVERY_TABLE, TableFilter
 from connectors.config.values import ServerIds
 from connectors.readers.binlog.transport.connection import Compression, TlsSettings
+from connectors.readers.kafka.messages.modes import DEFAULT_MODES, DebeziumModes
 from connectors.readers.kafka.registry.client import RegistrySettings
 from historian.plans.type_options import NO_TYPE_OPTIONS, TypeOptions
 from historian.positions import KAFKA
@@ -166,6 +167,8 @@ class KafkaSource:
         start: where a connector without history begins: "earliest", "latest", or offsets.
         schema: an SQL file that makes tables of which messages tell too little; ``time_zone``: of TIMESTAMPs without one.
         registry: that has the schemas of messages, where the format wants one.
+        modes: of a connector of Debezium's that writes no schema.
+        group: whose offsets at the brokers tell how far a run is; "": none is told.
         unreadable: what becomes of messages that cannot be read, "fail" or "dead_letter".
     """
 
@@ -180,6 +183,8 @@ class KafkaSource:
     time_zone: str = "UTC"
     registry: RegistrySettings | None = None
     unreadable: str = FAIL
+    modes: DebeziumModes = DEFAULT_MODES
+    group: str = ""
 
     @property
     def log_start(self) -> str:

@@ -11,24 +11,29 @@ from connectors.config import settings
 from connectors.config.filters import TableFilter, check_pattern
 from connectors.config.model import ExistingPath, Model
 from connectors.config.webhooks import is_webhook
+from connectors.readers.kafka.messages.modes import DebeziumModes
 from connectors.readers.kafka.registry.client import RegistrySettings
 from historian.errors import PositionError
 from historian.positions import KAFKA, parse_position
 from historian.positions.moments import moment_us
 
-__all__ = ["KafkaDocument", "RegistryDocument"]
+__all__ = ["DebeziumDocument", "KafkaDocument", "RegistryDocument"]
 
 _OURS = {
     "bootstrap.servers": "source.brokers says it",
-    "group.id": "no group is joined: plans hold the offsets",
+    "group.id": "no group is joined: plans hold the offsets; source.group notes them for monitors",
     "auto.offset.reset": "an offset that is gone is an error",
     "enable.auto.commit": "plans hold the offsets",
     "enable.auto.offset.store": "plans hold the offsets",
     "enable.partition.eof": "the reader needs it",
 }
 
-_BY_REGISTRY = ("debezium_avro",)
+_BY_REGISTRY = ("debezium_avro", "debezium_json_schema", "avro_upsert", "ticdc_avro")
 """Formats whose schemas a registry has."""
+
+_MAYBE_BY_REGISTRY = ("debezium_unwrapped",)
+_BY_MODES = ("debezium_json_schemaless", "debezium_unwrapped")
+"""Formats that may be without a schema, so that nothing in them tells how Debezium writes values."""
 
 
 def _start(text: str) -> str:
@@ -78,9 +83,11 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _address(text: str) -> str:
-    if not is_webhook(text) or "@" in text:
-        raise ValueError("expected http:// or https:// with a host; user and password have keys of their own")
+def _addresses(text: str) -> str:
+    if any(not is_webhook(each.strip()) or "@" in each for each in text.split(",")):
+        raise ValueError(
+            "expected http:// or https:// with a host, several comma separated; user and password have keys of their own"
+        )
     return text
 
 
@@ -93,19 +100,52 @@ def _user(text: str) -> str:
 class RegistryDocument(Model):
     """A schema registry with the interface of Confluent's."""
 
-    url: Annotated[str, AfterValidator(_address)] = Field(
-        description="Its address. Apicurio has this interface under `/apis/ccompat/v7`."
+    url: Annotated[str, AfterValidator(_addresses)] = Field(
+        description="Its address, or several, comma separated, which are asked in turn. Apicurio has this interface under `/apis/ccompat/v7`."
     )
     user: Annotated[str, AfterValidator(_user)] = Field(default="", description="For basic authentication.")
     password: SecretStr = Field(default=SecretStr(""), description="Best a reference: `${env:NAME}`.")
+    token: SecretStr = Field(
+        default=SecretStr(""), description="For bearer authentication, in the place of user and password."
+    )
     ca: ExistingPath = Field(
         default=None, description="PEM file of the authorities to verify its certificate with; by default the system's."
     )
 
+    @model_validator(mode="after")
+    def _one_way_in(self) -> RegistryDocument:
+        if self.user and self.token.get_secret_value():
+            raise ValueError("user and token are two ways in: give one of them")
+        return self
+
     def plain(self) -> RegistrySettings:
         """The plain value."""
         ca = None if self.ca is None else str(self.ca)
-        return RegistrySettings(url=self.url, user=self.user, password=self.password.get_secret_value(), ca=ca)
+        return RegistrySettings(
+            url=self.url,
+            user=self.user,
+            password=self.password.get_secret_value(),
+            token=self.token.get_secret_value(),
+            ca=ca,
+        )
+
+
+class DebeziumDocument(Model):
+    """How a connector of Debezium's is set that writes no schema."""
+
+    decimals: Literal["precise", "double", "string"] = Field(
+        default="precise", description="Its `decimal.handling.mode`."
+    )
+    binary: Literal["bytes", "base64", "base64-url-safe", "hex"] = Field(
+        default="bytes", description="Its `binary.handling.mode`."
+    )
+    temporal: Literal[
+        "adaptive_time_microseconds", "adaptive", "connect", "isostring", "microseconds", "nanoseconds"
+    ] = Field(default="adaptive_time_microseconds", description="Its `time.precision.mode`.")
+
+    def plain(self) -> DebeziumModes:
+        """The plain value."""
+        return DebeziumModes(decimals=self.decimals, binary=self.binary, temporal=self.temporal)
 
 
 class KafkaDocument(Model):
@@ -119,18 +159,33 @@ class KafkaDocument(Model):
     format: Literal[
         "debezium_json",
         "debezium_avro",
+        "debezium_json_schema",
         "debezium_json_schemaless",
+        "debezium_unwrapped",
         "maxwell",
         "canal_json",
         "ticdc_canal_json",
+        "ticdc_simple",
+        "ticdc_open_protocol",
+        "ticdc_avro",
+        "ticdc_debezium",
         "ogg_json",
+        "dms_json",
+        "json_upsert",
+        "avro_upsert",
     ] = Field(
         default="debezium_json",
         description="How messages are written. `debezium_json`: by Debezium, with their schema inline (`schemas.enable=true`). "
-        "`debezium_avro`: by Debezium, with their schema in a registry. `canal_json`: Canal's flat messages.",
+        "`debezium_avro`, `debezium_json_schema`: by Debezium, with their schema in a registry. `debezium_unwrapped`: what its transform leaves. "
+        "`canal_json`: Canal's flat messages. `json_upsert`, `avro_upsert`: rows under their keys.",
     )
     registry: RegistryDocument | None = Field(
-        default=None, description="The schema registry of the messages, which `debezium_avro` needs."
+        default=None,
+        description="The schema registry of the messages, which formats with Avro and `debezium_json_schema` need.",
+    )
+    debezium: DebeziumDocument = Field(
+        default=DebeziumDocument(),
+        description="How the connector is set that writes messages without a schema (`debezium_json_schemaless`, `debezium_unwrapped`).",
     )
     schema_file: ExistingPath = Field(
         default=None,
@@ -152,6 +207,10 @@ class KafkaDocument(Model):
         default="earliest",
         description="Where the first run begins: `earliest`, `latest`, a moment (`2026-11-01T00:00:00Z`: the first messages dated then or later), or `TOPIC:PARTITION:OFFSET,...`. Partitions that are not named begin at their first message.",
     )
+    group: str = Field(
+        default="",
+        description="A consumer group whose offsets at the brokers tell how far the run is, for monitors alone. Nobody joins it, and nothing is read from it.",
+    )
     unreadable: Literal["fail", "dead_letter"] = Field(
         default="fail",
         description="Messages that cannot be read. `fail` (default): the run ends with an error that names the first one. `dead_letter`: they are counted, and stand in `historian_dead_letters` with their bytes.",
@@ -159,7 +218,9 @@ class KafkaDocument(Model):
 
     @model_validator(mode="after")
     def _registry(self) -> KafkaDocument:
-        if (self.format in _BY_REGISTRY) != (self.registry is not None):
+        if self.debezium != DebeziumDocument() and self.format not in _BY_MODES:
+            raise ValueError(f"format {self.format} tells how values are written: leave source.debezium out")
+        if self.format not in _MAYBE_BY_REGISTRY and (self.format in _BY_REGISTRY) != (self.registry is not None):
             wanted = "registry" if self.registry is None else "no registry"
             raise ValueError(f"format {self.format} needs {wanted}")
         return self
@@ -177,4 +238,6 @@ class KafkaDocument(Model):
             time_zone=self.time_zone,
             registry=None if self.registry is None else self.registry.plain(),
             unreadable=self.unreadable,
+            modes=self.debezium.plain(),
+            group=self.group,
         )

@@ -2,5 +2,5 @@
 
 What a run does does not belong here, nor how a terminal shows it.
 
-Open to other rooms: ``copies``, ``endpoint``, ``observer``, ``picture``, ``state``, ``stored``, ``targets``, ``watching``.
+Open to other rooms: ``copies``, ``endpoint``, ``group_offsets``, ``observer``, ``picture``, ``state``, ``stored``, ``targets``, ``watching``.
 """

@@ -44,6 +44,7 @@ def kafka_settings(source: KafkaSource) -> KafkaSettings:
         format=source.format,
         zone=source.time_zone,
         registry=source.registry,
+        modes=source.modes,
         keeps_unread=source.unreadable == DEAD_LETTER,
     )
 

@@ -15,6 +15,7 @@ from historian.schema.edits import Edit
 from historian.schema.snapshots import Snapshot
 
 __all__ = [
+    "LATE",
     "UNREADABLE",
     "CopiedPiece",
     "LogRange",
@@ -125,6 +126,9 @@ class Passage:
 UNREADABLE = "unreadable"
 """The kind of messages that cannot be read, and are dead letters."""
 
+LATE = "late"
+"""The kind of messages with rows from before a watermark that stands before them: such as their producer sends again."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRange:
@@ -133,7 +137,7 @@ class PartitionRange:
     Attributes:
         bytes_read: how much log it is, keys and values.
         passages: of each table with rows in it, ascending: the version in force at ``start``, and those that follow.
-        passed_over: how many messages are no rows, by kind; :data:`UNREADABLE` are those that cannot be read.
+        passed_over: how many messages are no rows, by kind; :data:`UNREADABLE` are those that cannot be read. :data:`LATE` ones have rows.
     """
 
     topic: str

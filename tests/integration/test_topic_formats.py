@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from confluent_kafka import Consumer, TopicPartition
 from typer.testing import CliRunner
 
 from connectors.cli import app
@@ -97,3 +98,44 @@ def test_statements_of_a_topic_lead_the_targets_as_those_of_a_binlog_do(
         answer = runner.invoke(app, command)
         assert code == answer.exit_code, answer.output
         assert all(part in answer.output for part in parts), answer.output
+
+
+def test_streams_read_topics_in_both_shapes_and_a_group_tells_how_far_a_run_is(
+    kafka: Kafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = "canal.as.a.stream"
+    kafka.make_topic(topic)
+    begun = [
+        BEGUN[0],
+        *(change(2000 + number, "INSERT", {"id": str(number), "v": "a"}, v="varchar(9)") for number in range(5)),
+    ]
+    kafka.produce(topic, [(None, json.dumps(message).encode()) for message in begun])
+    path = tmp_path / "canal.yaml"
+    path.write_text(
+        f"name: streamed\nsource: {{type: kafka, brokers: '{kafka.brokers}', topics: [{topic}], format: canal_json, group: watchers}}\n"
+        f"history: {{store: 'sqlite:///{tmp_path}/canal.db'}}\n"
+        f"sinks: [{{type: delta, path: {tmp_path}/lake, mirror: '{{table}}'}}]\n",
+        encoding="utf-8",
+    )
+    shapes = {"typed": {"table": "shop.t", "name": "typed"}, "chunks": {}}
+
+    def streamed(name: str) -> Any:
+        options = {"config": str(path), "store": f"sqlite:///{tmp_path}/{name}.db", **shapes[name]}
+        rows = spark.readStream.format("historian").options(**options).load()
+        query = rows.writeStream.format("parquet").option("checkpointLocation", f"{tmp_path}/{name}-checkpoint")
+        query.trigger(availableNow=True).start(f"{tmp_path}/{name}").awaitTermination()
+        return spark.read.parquet(f"{tmp_path}/{name}")
+
+    first = {name: streamed(name) for name in shapes}
+    assert [0, 1, 2, 3, 4] == sorted(row["id"] for row in first["typed"].collect())
+    assert 5 == first["chunks"].selectExpr("sum(row_count)").first()[0]
+    more = change(3000, "UPDATE", {"id": "2", "v": "b"}, {"v": "a"}, v="varchar(9)")
+    kafka.produce(topic, [(None, json.dumps(more).encode())])
+    run(load_config(path), once=True, spark=spark)
+
+    assert [(0, "a")] * 5 + [(2, "a"), (3, "b")] == sorted((row["op"], row["v"]) for row in streamed("typed").collect())
+    assert 7 == streamed("chunks").selectExpr("sum(row_count)").first()[0]
+    consumer = Consumer({"bootstrap.servers": kafka.brokers, "group.id": "watchers"})
+    (noted,) = consumer.committed([TopicPartition(topic, 0)], timeout=30)
+    consumer.close()
+    assert len(begun) + 1 == noted.offset

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from connectors.readers.kafka.messages.modes import DEFAULT_MODES, DebeziumModes
 from connectors.readers.kafka.registry.client import RegistrySettings
 from historian.errors import LogPurged, SourceError
 
@@ -49,6 +50,7 @@ class KafkaSettings:
         client: further settings of librdkafka, by its names, secrets among them.
         format: how messages are written; ``zone``: of TIMESTAMPs that they have without one.
         registry: that has the schemas of such a format.
+        modes: of a connector of Debezium's that writes no schema.
         keeps_unread: messages that cannot be read are dead letters; else the first one is an error.
     """
 
@@ -58,6 +60,7 @@ class KafkaSettings:
     format: str = "debezium_json"
     zone: str = "UTC"
     registry: RegistrySettings | None = None
+    modes: DebeziumModes = DEFAULT_MODES
     keeps_unread: bool = False
 
 
@@ -177,6 +180,51 @@ class Client:
             if found.strip("A"):  # zero: such a broker has none
                 ids[topic] = found
         return ids
+
+    def unreadable_topics(self) -> tuple[str, ...]:
+        """Topics that the brokers do not let be read, as far as they tell. Retryable."""
+        from confluent_kafka import KafkaException, TopicCollection
+        from confluent_kafka.admin import AclOperation, AdminClient
+
+        topics = sorted({topic for topic, _ in self.partitions()})
+        if not topics:
+            return ()
+        admin = AdminClient({"log_level": 0, **self.settings.client, "bootstrap.servers": self.settings.brokers})
+        described = admin.describe_topics(
+            TopicCollection(topics), include_authorized_operations=True, request_timeout=_ASK_S
+        )
+        refused = []
+        for topic, future in described.items():
+            try:
+                allowed = future.result().authorized_operations
+            except KafkaException:
+                continue  # describing may be forbidden where reading is not
+            if allowed and AclOperation.READ not in allowed:
+                refused.append(topic)
+        return tuple(refused)
+
+    def retention_ms(self) -> dict[str, int]:
+        """By topic how long its messages are kept; none of topics that keep them, or of which the brokers do not tell. Retryable."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+
+        topics = sorted({topic for topic, _ in self.partitions()})
+        if not topics:
+            return {}
+        admin = AdminClient({"log_level": 0, **self.settings.client, "bootstrap.servers": self.settings.brokers})
+        asked = admin.describe_configs(
+            [ConfigResource(ResourceType.TOPIC, topic) for topic in topics], request_timeout=_ASK_S
+        )
+        found: dict[str, int] = {}
+        for resource, future in asked.items():
+            try:
+                told = future.result()
+            except KafkaException:
+                continue  # describing may be forbidden where reading is not
+            kept_ms = int(told["retention.ms"].value or -1)
+            if kept_ms > 0 and "delete" in str(told["cleanup.policy"].value):
+                found[resource.name] = kept_ms
+        return found
 
     def messages(
         self, ranges: Mapping[Partition, tuple[int, int]], *, first_only: bool = False

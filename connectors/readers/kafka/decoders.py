@@ -2,36 +2,104 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
 from connectors.readers.kafka.avro.events import AvroEventReader
 from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.debezium.events import EventReader
 from connectors.readers.kafka.formats.decoder import FlatDecoder
 from connectors.readers.kafka.formats.tables import FLAT_FORMATS
-from connectors.readers.kafka.messages.events import Decoder
+from connectors.readers.kafka.json_schema.events import JsonSchemaReader
+from connectors.readers.kafka.keyed.avro import AvroRows
+from connectors.readers.kafka.keyed.json import JsonRows
+from connectors.readers.kafka.keyed.unwrapped import UnwrappedRows
+from connectors.readers.kafka.messages.events import Conventions, Decoder
+from connectors.readers.kafka.messages.modes import DEFAULT_MODES, DebeziumModes
 from connectors.readers.kafka.registry.client import RegistrySettings, SchemaRegistry
+from connectors.readers.kafka.tidb.avro import TidbAvroRows
+from connectors.readers.kafka.tidb.open_protocol import OpenProtocol
+from connectors.readers.kafka.tidb.simple import SimpleProtocol
 from historian.errors import SourceError
 
 __all__ = ["FORMATS", "advice_of", "decoder_of", "has_statements", "writers_of"]
 
-FORMATS = ("debezium_json", "debezium_avro", *FLAT_FORMATS)
+_SCHEMALESS = "debezium_json_schemaless"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What a decoder is made of, see :func:`decoder_of`."""
+
+    zone: str
+    tells: bool
+    writers: Writers | None
+    topic: str
+    modes: DebeziumModes
+
+    def registered(self, name: str) -> Writers:
+        """The writers of a format that needs them."""
+        if self.writers is None:
+            raise SourceError("messages whose schemas a registry has", where=name, expected="source.registry")
+        return self.writers
+
+    @property
+    def debezium(self) -> Conventions:
+        """How Debezium writes values without their schema."""
+        return self.modes.over(replace(FLAT_FORMATS[_SCHEMALESS].written, zone=self.zone))
+
+
+def _flat(name: str) -> Callable[[_Asked], Decoder]:
+    form = FLAT_FORMATS[name]
+
+    def make(asked: _Asked) -> Decoder:
+        by_mode = replace(form, written=asked.modes.over(form.written)) if name == _SCHEMALESS else form
+        return FlatDecoder(by_mode, zone=asked.zone, tells=asked.tells)
+
+    return make
+
+
+_MAKE: Mapping[str, Callable[[_Asked], Decoder]] = {
+    "debezium_json": lambda _: EventReader(),
+    "debezium_avro": lambda asked: AvroEventReader(asked.registered("debezium_avro")),
+    "debezium_json_schema": lambda asked: JsonSchemaReader(asked.registered("debezium_json_schema").registry),
+    "debezium_unwrapped": lambda asked: UnwrappedRows(
+        asked.topic, written=asked.debezium, writers=asked.writers, tells=asked.tells
+    ),
+    "json_upsert": lambda asked: JsonRows(asked.topic, zone=asked.zone, tells=asked.tells),
+    "avro_upsert": lambda asked: AvroRows(asked.topic, asked.registered("avro_upsert")),
+    "ticdc_open_protocol": lambda asked: OpenProtocol(zone=asked.zone),
+    "ticdc_simple": lambda _: SimpleProtocol(),
+    "ticdc_avro": lambda asked: TidbAvroRows(asked.registered("ticdc_avro"), zone=asked.zone),
+    "ticdc_debezium": lambda _: EventReader(statements=True),
+    **{name: _flat(name) for name in FLAT_FORMATS},
+}
+
+FORMATS = tuple(_MAKE)
 """Names of all formats."""
 
+_WITH_STATEMENTS = ("ticdc_open_protocol", "ticdc_simple", "ticdc_debezium")
 
-def decoder_of(name: str, *, zone: str = "UTC", tells: bool = True, writers: Writers | None = None) -> Decoder:
+
+def decoder_of(
+    name: str,
+    *,
+    zone: str = "UTC",
+    tells: bool = True,
+    writers: Writers | None = None,
+    topic: str = "",
+    modes: DebeziumModes = DEFAULT_MODES,
+) -> Decoder:
     """A decoder of the format *name*.
 
     Args:
         zone: of TIMESTAMPs that are written without one.
         tells: events say what schema their message has, where reading rows does not need it.
         writers: schemas of formats that have them in a registry, see :func:`writers_of`.
+        topic: of the messages, which names the table of formats that do not.
+        modes: of a connector of Debezium's that writes no schema.
     """
-    if name == "debezium_json":
-        return EventReader()
-    if name == "debezium_avro":
-        if writers is None:
-            raise SourceError("messages whose schemas a registry has", where=name, expected="source.registry")
-        return AvroEventReader(writers)
-    return FlatDecoder(FLAT_FORMATS[name], zone=zone, tells=tells)
+    return _MAKE[name](_Asked(zone=zone, tells=tells, writers=writers, topic=topic, modes=modes))
 
 
 def writers_of(registry: RegistrySettings | None) -> Writers | None:
@@ -41,7 +109,8 @@ def writers_of(registry: RegistrySettings | None) -> Writers | None:
 
 def has_statements(name: str) -> bool:
     """Whether messages of the format *name* may be statements."""
-    return name in FLAT_FORMATS and bool(FLAT_FORMATS[name].is_ddl or FLAT_FORMATS[name].ddl_ops)
+    flat = FLAT_FORMATS.get(name)
+    return name in _WITH_STATEMENTS or (flat is not None and bool(flat.is_ddl or flat.ddl_ops))
 
 
 def advice_of(name: str) -> str:

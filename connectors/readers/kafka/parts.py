@@ -18,6 +18,7 @@ from connectors.readers.kafka.formats.values import json_column
 from connectors.readers.kafka.kernels import changes
 from connectors.readers.kafka.located.columns import Convert, array_of, values_of
 from historian.changelog.operations import CHUNK_COLUMNS, Op
+from historian.values.arrow_types import arrow_type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +33,7 @@ __all__ = ["ColumnRows", "EventRows", "Failed", "Taken", "moved"]
 _ORDINAL = 1
 """Of a message's first row: what begins with the message stands before it."""
 
-_FAILURES = (pa.ArrowInvalid, pa.ArrowTypeError, ValueError, TypeError, KeyError, ArithmeticError)
+_FAILURES = (pa.ArrowInvalid, pa.ArrowTypeError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError)
 
 
 class Failed(NamedTuple):
@@ -159,9 +160,18 @@ def _system(ops: Any, times: Any, offsets: Any, ordinals: Any) -> list[pa.Array]
 
 def _convert(column: Column, fields: Mapping[str, Field], conventions: Conventions | None) -> Convert:
     """Makes a column of values as JSON has them."""
+    if conventions is None and column.name not in fields:
+        return lambda values: _nulls(values, column)
     if conventions is None:
         return lambda values: arrow_column(values, fields[column.name], column.type)
     return lambda values: json_column(values, column.type, conventions)
+
+
+def _nulls(values: Sequence[Any], column: Column) -> pa.Array:
+    """A column of which messages have no field: a key alone was sent."""
+    if any(value is not None for value in values):
+        raise KeyError(column.name)
+    return pa.nulls(len(values), arrow_type(column.type))
 
 
 def _taken(system: list[pa.Array], written: Snapshot, array: Callable[[Column], pa.Array]) -> Taken:

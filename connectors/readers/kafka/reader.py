@@ -181,7 +181,14 @@ class KafkaReader:
         del log, begun  # nothing is kept of a scan, and messages are named by their offsets
         if not isinstance(planned, PartitionRange):
             raise SourceError("a range of a binlog, and a reader of topics", where=str(planned))
-        decoder = decoder_of(self._settings.format, zone=self._settings.zone, tells=False, writers=self._writers)
+        decoder = decoder_of(
+            self._settings.format,
+            zone=self._settings.zone,
+            tells=False,
+            writers=self._writers,
+            topic=planned.topic,
+            modes=self._settings.modes,
+        )
         maker = ChunkMaker(planned, tables, sequence=sequence, as_text=as_text, stops=stops)
         partition = (planned.topic, planned.partition)
         # A plan that was made with dead letters has them whatever the configuration says by now.
@@ -190,14 +197,16 @@ class KafkaReader:
         locator = locator_of(decoder)
         with closing(self._client.messages({partition: (planned.start, planned.end)})) as batches:
             for messages in batches:
-                for run in runs_of(locator, Batch.of(messages)):
+                batch = Batch.of(messages)
+                for run in runs_of(locator, batch):
                     if not isinstance(run, int):
                         yield from maker.take_located(run)
                         continue
                     message, chunks = messages[run], list[Chunk]()
                     offset = int(message.offset() or 0)
                     try:
-                        for event in decoder.events(message.key(), message.value(), f"{planned.file}:{offset}"):
+                        where = f"{planned.file}:{offset}"
+                        for event in decoder.events(message.key(), message.value(), where, batch.time_us(run)):
                             if isinstance(event, Event):
                                 chunks += maker.take(offset, event)
                     except UnsupportedEvent as error:

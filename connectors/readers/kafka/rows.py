@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 
 from connectors.readers.kafka.located.batches import LocatedRows, interleaved
 from connectors.readers.kafka.messages.events import Conventions, Event, RowSchema
+from connectors.readers.kafka.messages.whole_rows import check_whole
 from connectors.readers.kafka.parts import ColumnRows, EventRows, moved
 from historian.changelog.chunks import Chunk, unread_chunk
 from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
 from historian.changelog.projection import project
-from historian.errors import SourceError, UnsupportedEvent, ValueUnrepresentable
+from historian.errors import SourceError, ValueUnrepresentable
 from historian.names import TableName
 from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
 from historian.schema.snapshots import Snapshot
@@ -183,15 +184,7 @@ class ChunkMaker:
 
     def _operations(self, event: Event, offset: int, written: Snapshot) -> Iterable[tuple[Op, dict[str, Any]]]:
         before, after = event.before, event.after
-        lacking = _lacking(event)
-        if lacking:
-            raise UnsupportedEvent(
-                "an event without the whole row that it takes back",
-                where=f"{event.table} at {self._planned.file}:{offset}",
-                expected="before and after, as binlog_row_image=FULL (PostgreSQL: REPLICA IDENTITY FULL) gives them",
-                found=f"op {event.op} with {lacking}",
-                next_step="set it at the source, and have the connector write its topics anew",
-            )
+        check_whole(event, f"{self._planned.file}:{offset}", [column.name for column in written.columns])
         if event.op == "u" and _moves(before or {}, after or {}, written):
             return ((Op.RETRACT, before or {}), (Op.APPEND, after or {}))
         if event.op == "u":
@@ -322,17 +315,6 @@ def _version(table: PlannedTable, number: int) -> PlannedVersion:
 def _written_under(passage: Passage, table: PlannedTable | None) -> Snapshot | None:
     """The schema of the passage; None where the table is none of those that are read."""
     return passage.snapshot or (_version(table, passage.version).snapshot if table else None)
-
-
-def _lacking(event: Event) -> str:
-    """What an event lacks of the rows that it tells of, for people; "" where they are whole."""
-    if event.op in "crua" and event.after is None:
-        return "after null"
-    if event.op in "ud" and event.before is None:
-        return "before null"
-    if event.keyed:
-        return "the key alone before"
-    return f"no value of {', '.join(event.unknown)}" if event.unknown else ""
 
 
 def _moves(before: Mapping[str, Any], after: Mapping[str, Any], snapshot: Snapshot) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,11 @@ from connectors.readers.base import SchemaMet, Statement
 from connectors.readers.kafka.decoders import advice_of, decoder_of, has_statements
 from connectors.readers.kafka.located.batches import Batch, LocatedRows, interleaved, runs_of
 from connectors.readers.kafka.locators import scanning_locator_of
-from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent
+from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent, Watermark
 from connectors.readers.kafka.row_times import RowTimes
 from historian.ddl import StatementContext
 from historian.errors import UnsupportedEvent
-from historian.plans.plans import UNREADABLE, PartitionRange
+from historian.plans.plans import LATE, UNREADABLE, PartitionRange
 from historian.positions.places import Place
 
 if TYPE_CHECKING:
@@ -57,11 +57,15 @@ class TopicScan:
         self._bytes = dict.fromkeys(ranges, 0)
         self._schemas: dict[tuple[Partition, TableName], RowSchema] = {}
         self._stated_us: dict[Partition, int] = {}
+        self._promised_us: dict[Partition, int] = {}
         self._row_times: dict[tuple[Partition, TableName], RowTimes] = {}
         self._has_statements = has_statements(settings.format)
         # What one partition tells bit by bit says nothing of another one, which may be further.
         self._decoders = {
-            partition: decoder_of(settings.format, zone=settings.zone, writers=writers) for partition in ranges
+            partition: decoder_of(
+                settings.format, zone=settings.zone, writers=writers, topic=partition[0], modes=settings.modes
+            )
+            for partition in ranges
         }
         self._locators = {partition: scanning_locator_of(decoder) for partition, decoder in self._decoders.items()}
         self._advice = advice_of(settings.format)
@@ -100,7 +104,7 @@ class TopicScan:
         """Takes the next messages of a partition: where compiled code finds no other schema than the last one, it does no more."""
         locator = self._locators[partition]
         if locator is None:
-            self._look_at(partition, batch, range(len(batch)))
+            self._look_at(partition, batch, range(len(batch)), range(len(batch)))
             return
         tombstones = sum(value is None for value in batch.values) if locator.tombstones else 0
         if tombstones:
@@ -111,7 +115,7 @@ class TopicScan:
             if isinstance(run, int):
                 if not tombstones or batch.values[run] is not None:
                     first.append(run)
-                self._look_at(partition, batch, first)
+                self._look_at(partition, batch, first, (run,))
                 met, first = {}, []
                 continue
             by_table: dict[TableName, list[LocatedRows]] = {}
@@ -127,22 +131,26 @@ class TopicScan:
         self._look_at(partition, batch, first)
 
     def _note_times(self, partition: Partition, rows: LocatedRows) -> None:
+        if promised_us := self._promised_us.get(partition, 0):
+            late = rows.offsets[rows.times < promised_us]
+            if len(late):
+                self._passed_over[partition][LATE] += len(np.unique(late))
         if self._has_statements:
             times_us = np.maximum(rows.times, self._stated_us.get(partition, 0))
             self._times_of(partition, rows.known.table).note_all(times_us, rows.offsets)
 
-    def _look_at(self, partition: Partition, batch: Batch, numbers: Iterable[int]) -> None:
-        """Reads messages in their order."""
+    def _look_at(self, partition: Partition, batch: Batch, numbers: Iterable[int], alone: Collection[int] = ()) -> None:
+        """Reads messages in their order; others than *alone* are located."""
         for number in sorted(numbers):
-            self._look(partition, batch, number)
+            self._look(partition, batch, number, located=number not in alone)
 
-    def _look(self, partition: Partition, batch: Batch, number: int) -> None:
-        """Reads a message."""
+    def _look(self, partition: Partition, batch: Batch, number: int, *, located: bool) -> None:
+        """Reads a message; of one that is *located* the schema alone."""
         key, value, offset = batch.keys[number], batch.values[number], int(batch.offsets[number])
         file = f"{partition[0]}:{partition[1]}"
         place = Place(gtid=f"{file}:{offset}", file=file, offset=offset, ordinal=0)
         try:
-            events = self._decoders[partition].events(key, value, place.gtid)
+            events = self._decoders[partition].events(key, value, place.gtid, batch.time_us(number))
         except UnsupportedEvent:
             if not self._keeps_unread:
                 raise
@@ -151,10 +159,16 @@ class TopicScan:
         if not events:
             self._passed_over[partition]["tombstone" if value is None else "no_row"] += 1
         for event in events:
+            if isinstance(event, Watermark):
+                self._passed_over[partition]["watermark"] += 1
+                self._promised_us[partition] = max(self._promised_us.get(partition, 0), event.time_us)
+                continue
             self.event_time_us = max(self.event_time_us, event.event_time_us)
             if isinstance(event, SqlEvent):
                 self._take_statement(event, partition, place)
                 continue
+            if not located and event.event_time_us < self._promised_us.get(partition, 0):
+                self._passed_over[partition][LATE] += 1
             if self._has_statements:
                 time_us = max(self._stated_us.get(partition, 0), event.event_time_us)
                 self._times_of(partition, event.table).note(time_us, offset)

@@ -8,6 +8,7 @@ import pytest
 
 from connectors.config import KafkaSource, load_config
 from connectors.readers.kafka.decoders import FORMATS
+from connectors.readers.kafka.messages.modes import DebeziumModes
 from connectors.readers.kafka.registry.client import RegistrySettings
 from historian.errors import ConfigError
 from historian.names import TableName
@@ -76,6 +77,10 @@ def test_a_start_has_one_text(tmp_path: Path, text: str, start: str) -> None:
         ("topics: [x], format: debezium_avro, registry: {url: 'http://me:pw@r'}", "keys of their own"),
         ("topics: [x], format: debezium_avro, registry: {url: 'http://r', ca: no-such.pem}", "source.registry.ca"),
         ("topics: [x], format: debezium_avro, registry: {url: 'http://r', user: 'a:b'}", "source.registry.user"),
+        ("topics: [x], format: debezium_avro, registry: {url: 'http://r,b'}", "source.registry.url"),
+        ("topics: [x], format: debezium_avro, registry: {url: 'http://r', user: a, token: b}", "two ways in"),
+        ("topics: [x], debezium: {decimals: string}", "format debezium_json tells how values are written"),
+        ("topics: [x], format: debezium_unwrapped, debezium: {binary: utf8}", "source.debezium.binary"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, rest: str, problem: str) -> None:
@@ -89,7 +94,8 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, rest: str, problem
 def test_every_format_that_is_read_can_be_configured(tmp_path: Path, name: str) -> None:
     (tmp_path / "tables.sql").write_text("CREATE TABLE s.t (id INT)", encoding="utf-8")
 
-    registry = ", registry: {url: 'http://r'}" if name == "debezium_avro" else ""
+    by_registry = ("debezium_avro", "debezium_json_schema", "avro_upsert", "ticdc_avro")
+    registry = ", registry: {url: 'http://r'}" if name in by_registry else ""
 
     found = loaded(
         tmp_path,
@@ -108,3 +114,15 @@ def test_a_registry_has_its_own_secrets(tmp_path: Path) -> None:
     ca = str(tmp_path / "ca.pem")
     assert RegistrySettings(url="https://r:8081/apis/ccompat/v7", user="me", password="s3cret", ca=ca) == found.registry
     assert "s3cret" not in repr(found)
+
+
+def test_how_a_connector_writes_values_is_taken_over(tmp_path: Path) -> None:
+    modes = "{decimals: double, binary: hex, temporal: isostring}"
+
+    found = loaded(tmp_path, f"{{type: kafka, brokers: a, topics: [x], format: debezium_unwrapped, debezium: {modes}}}")
+
+    assert DebeziumModes(decimals="double", binary="hex", temporal="isostring") == found.modes
+    assert found.registry is None
+    token = "{url: 'http://a, http://b', token: '${env:PASSWORD}'}"
+    found = loaded(tmp_path, f"{{type: kafka, brokers: a, topics: [x], format: debezium_unwrapped, registry: {token}}}")
+    assert RegistrySettings(url="http://a, http://b", token="s3cret") == found.registry

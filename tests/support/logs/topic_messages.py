@@ -10,7 +10,7 @@ from typing import Any
 from fastavro import parse_schema, schemaless_writer
 
 from connectors.readers.kafka.avro.writers import Writers
-from connectors.readers.kafka.formats.values import json_text
+from connectors.readers.kafka.messages.json_texts import json_text
 from connectors.readers.kafka.registry.client import RegisteredSchema, RegistrySettings, SchemaRegistry
 
 __all__ = ["RecordedRegistry", "body", "recorded_writers"]
@@ -31,7 +31,10 @@ class RecordedRegistry(SchemaRegistry):
         references = [self.schema(each) for each in whole.get("references", ())]
         text = whole["schema"] if isinstance(whole["schema"], str) else json.dumps(whole["schema"])
         return RegisteredSchema(
-            kind=whole.get("schemaType", "AVRO"), text=text, references=tuple(each for each in references if each)
+            kind=whole.get("schemaType", "AVRO"),
+            text=text,
+            references=tuple(each for each in references if each),
+            name=whole.get("name", "") if "schemaType" in whole else "",
         )
 
 
@@ -41,13 +44,20 @@ def recorded_writers(case: Mapping[str, Any]) -> Writers | None:
 
 
 def body(part: Any, registry: Mapping[str, Any]) -> bytes | None:
-    """The bytes of a key or value: a text as it is, ``hex``, or a ``record`` of Avro under the ``schema`` of an id; else JSON."""
+    """The bytes of a key or value: a text as it is, ``hex``, a ``record`` of Avro or ``json`` under the ``schema`` of an id; else JSON."""
     if part is None or isinstance(part, str):
         return None if part is None else part.encode()
     if isinstance(part, dict) and part.keys() == {"hex"}:
         return bytes.fromhex(part["hex"])
+    if isinstance(part, dict) and part.keys() == {"schema", "json"}:
+        return b"\0" + int(part["schema"]).to_bytes(4, "big") + json_text(part["json"]).encode()
     if isinstance(part, dict) and part.keys() == {"schema", "record"}:
         out = io.BytesIO()
-        schemaless_writer(out, parse_schema(json.loads(json.dumps(registry[str(part["schema"])]))), part["record"])
+        record = {
+            name: bytes.fromhex(each["bytes"]) if isinstance(each, dict) and each.keys() == {"bytes"} else each
+            for name, each in part["record"].items()
+        }
+        plain = json.dumps(registry[str(part["schema"])]).replace('"logicalType"', '"logical"')
+        schemaless_writer(out, parse_schema(json.loads(plain)), record)
         return b"\0" + int(part["schema"]).to_bytes(4, "big") + out.getvalue()
     return json_text(part).encode()

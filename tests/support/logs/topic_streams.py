@@ -38,6 +38,9 @@ class Sent:
     def offset(self) -> int:
         return self.number
 
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 1_700_000_000_000
+
     def key(self) -> bytes | None:
         return self.sent[0]
 

@@ -14,6 +14,7 @@ from connectors.readers.kafka.kernels import layout as at
 from connectors.readers.kafka.located import columns
 from connectors.readers.kafka.located.batches import Batch, Locator
 from connectors.readers.kafka.located.programs import Known, Texts
+from connectors.readers.kafka.messages.whole_rows import is_whole
 from connectors.readers.kafka.registry.wire import HEADER_BYTES
 from historian.errors import UnsupportedEvent
 
@@ -78,7 +79,7 @@ class AvroLocator(Locator):
         key, value = batch.keys[number], batch.values[number] or b""
         try:
             events = self._reader.events(key, value, "a message")
-            if not events:
+            if not events or not is_whole(events[0]) or not self._reader.is_plain(value):
                 return None
             event = events[0]
             known = Known(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from connectors.readers.kafka.avro.writers import Writer, Writers
 from connectors.readers.kafka.debezium.changes import changed, is_change
-from connectors.readers.kafka.debezium.schemas import columns_of
+from connectors.readers.kafka.debezium.names import is_of_mysql
+from connectors.readers.kafka.debezium.schemas import UNLIKE_A_SCHEMA, columns_of
 from connectors.readers.kafka.messages.events import Event, RowSchema
 from historian.errors import UnsupportedEvent
 
@@ -21,7 +24,13 @@ class AvroEventReader:
         self._writers = writers
         self._schemas: dict[tuple[Writer | None, Writer], RowSchema] = {}
 
-    def events(self, key: bytes | None, value: bytes | None, where: str) -> tuple[Event, ...]:
+    def events(
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        where: str,
+        time_us: int = 0,  # noqa: ARG002 messages tell when the source changed the row
+    ) -> tuple[Event, ...]:
         """The event of a message; none of one that is no change of a row: a tombstone, a heartbeat, or another message of Debezium's own.
 
         Args:
@@ -37,8 +46,19 @@ class AvroEventReader:
         payload = writer.value(value, where)
         if not is_change(payload) and writer.name.endswith(_NO_ROWS):
             return ()
-        found = changed(payload, lambda: self._schema(key, writer, where), where, _unlike)
+        found = changed(
+            payload, lambda: self._schema(key, writer, where), where, _unlike, lambda: self._key_fields(key, where)
+        )
         return () if found is None else (found,)
+
+    def is_plain(self, value: bytes) -> bool:
+        """Whether the table of a message is named by what compiled code compares; raises as :meth:`events` does."""
+        source = self.writer(value).value(value, "a message").get("source")
+        return isinstance(source, dict) and is_of_mysql(source)
+
+    def _key_fields(self, key: bytes | None, where: str) -> dict[str, Any] | None:
+        where = f"the key of {where}"
+        return None if key is None else self._writers.of(key, where).value(key, where)
 
     def writer(self, value: bytes) -> Writer:
         """The schema that a message was written with; raises as :meth:`events` does."""
@@ -53,7 +73,7 @@ class AvroEventReader:
             row = {"fields": writer.fields("after")}
             names = () if key_writer is None else tuple(str(each["field"]) for each in key_writer.fields())
             found = RowSchema(fields=columns_of(row, where), key=names)
-        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+        except UNLIKE_A_SCHEMA as error:
             raise _unlike(where, f"schema {writer.number} of {writer.name}: {error!r}") from None
         self._schemas[key_writer, writer] = found
         return found

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from connectors.readers.kafka.debezium.documents import document_change
+from connectors.readers.kafka.debezium.names import is_of_mysql, table_name
+from connectors.readers.kafka.debezium.times import LAST_US, time_us
 from connectors.readers.kafka.messages.events import Event, RowSchema
 from historian.errors import UnsupportedEvent
-from historian.names import TableName
 
-__all__ = ["LAST_US", "changed", "is_change"]
+__all__ = ["LAST_US", "UNAVAILABLE", "changed", "is_change"]
 
-LAST_US = 2**62
-"""No time of a source is further from 1970, in either direction."""
+UNAVAILABLE = "__debezium_unavailable_value"
+"""What stands for a value that an update did not change and the source's log does not hold (PostgreSQL's TOAST, LOBs of Oracle)."""
+
+_UNAVAILABLE = (UNAVAILABLE, UNAVAILABLE.encode(), base64.b64encode(UNAVAILABLE.encode()).decode())
+_EMPTY = (None, 0, "", False, b"", "AA==")
+"""What a connector of PostgreSQL fills a former row with, of which its log holds the key alone."""
 
 
 def is_change(payload: Mapping[str, Any]) -> bool:
@@ -25,6 +32,7 @@ def changed(
     schema: Callable[[], RowSchema],
     where: str,
     unlike: Callable[[str, str], UnsupportedEvent],
+    key: Callable[[], Mapping[str, Any] | None] = lambda: None,
 ) -> Event | None:
     """The event of an envelope; None for a message of the source's log, which changes no row.
 
@@ -32,6 +40,7 @@ def changed(
         schema: gives that of its rows.
         where: names the message in errors.
         unlike: makes the error of a message that is no envelope, of *where* and what was found.
+        key: gives the fields of the message's key, where it has any.
 
     Raises:
         UnsupportedEvent: it is no envelope, or of a kind that is not read yet.
@@ -49,18 +58,44 @@ def changed(
             expected="c, r, u or d",
             next_step="have the connector leave it out: skipped.operations=t is its default",
         )
+    if source.get("collection") is not None:
+        return document_change(payload, where, unlike, key)
     before, after = payload.get("before"), payload.get("after")
     if not isinstance(before, dict | None) or not isinstance(after, dict | None):
         raise unlike(where, "`before` or `after` is no row")
-    exact = source.get("ts_us")
-    time, unit_us = (exact, 1) if exact is not None else (source.get("ts_ms") or 0, 1000)
-    if not isinstance(time, int) or abs(time * unit_us) > LAST_US:
-        raise unlike(where, "a time of the source that is none")
+    keyed = False
+    if op == "d" and (before is None or source.get("connector") == "postgresql"):
+        fields = key()
+        if fields and (before is None or _has_key_alone(before, fields)):
+            before, keyed = dict(fields), True
+    unknown: tuple[str, ...] = ()
+    if after is not None and op != "d" and not is_of_mysql(source):
+        after, unknown = _with_known(before, after)
     return Event(
-        table=TableName(str(source.get("db") or ""), str(source.get("table") or "")),
+        table=table_name(source),
         schema=schema(),
         op=op,
         before=before,
         after=after,
-        event_time_us=time * unit_us,
+        event_time_us=time_us(source, where, unlike),
+        keyed=keyed,
+        unknown=unknown,
     )
+
+
+def _has_key_alone(before: Mapping[str, Any], key: Mapping[str, Any]) -> bool:
+    """Whether a former row of PostgreSQL's has no values besides its key's, as by default (REPLICA IDENTITY DEFAULT)."""
+    others = [value for name, value in before.items() if name not in key]
+    return bool(others) and all(
+        isinstance(value, type(None) | int | str | bytes) and value in _EMPTY for value in others
+    )
+
+
+def _with_known(before: Mapping[str, Any] | None, after: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """*after* with values that did not change from *before*, and the names of those that the message does not have."""
+    lacking = [name for name, value in after.items() if isinstance(value, str | bytes) and value in _UNAVAILABLE]
+    if not lacking:
+        return after, ()
+    held = {name: before[name] for name in lacking if before and name in before and before[name] not in _UNAVAILABLE}
+    unknown = tuple(name for name in lacking if name not in held)
+    return {**after, **held, **dict.fromkeys(unknown)}, unknown

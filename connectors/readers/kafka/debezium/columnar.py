@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from connectors.readers.kafka.debezium.changes import LAST_US
 from connectors.readers.kafka.debezium.envelope import MEMBERS
 from connectors.readers.kafka.debezium.events import PAYLOAD, EventReader
+from connectors.readers.kafka.debezium.times import LAST_US
 from connectors.readers.kafka.located import columns
 from connectors.readers.kafka.located.forms import JsonForm
 from connectors.readers.kafka.located.programs import Known
+from connectors.readers.kafka.messages.whole_rows import is_whole
 from historian.errors import UnsupportedEvent
 from historian.schema.snapshots import INTEGER_TYPES
 from historian.values.arrow_types import arrow_type
@@ -42,6 +43,7 @@ FORM = JsonForm(
     names_may_lack=True,
     prefixed=True,
     tombstones=True,
+    exact=True,
 )
 
 _MILLISECONDS = ("io.debezium.time.Timestamp", "org.apache.kafka.connect.data.Timestamp")
@@ -56,7 +58,7 @@ def known_of(reader: EventReader, key: bytes | None, value: bytes) -> Known | No
         event = reader.event(key, value, "")
     except UnsupportedEvent:
         return None
-    if event is None:
+    if event is None or not is_whole(event) or not reader.is_plain(value) or not (key is None or PAYLOAD in key):
         return None
     return Known(
         table=event.table,

@@ -7,8 +7,11 @@ from typing import Any
 import orjson
 
 from connectors.readers.kafka.debezium.changes import changed, is_change
-from connectors.readers.kafka.debezium.schemas import columns_of
-from connectors.readers.kafka.messages.events import Event, Field, RowSchema
+from connectors.readers.kafka.debezium.names import is_of_mysql
+from connectors.readers.kafka.debezium.schemas import UNLIKE_A_SCHEMA, columns_of
+from connectors.readers.kafka.debezium.statements import statement_of
+from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent
+from connectors.readers.kafka.messages.parsing import parsed
 from historian.errors import UnsupportedEvent
 
 __all__ = ["PAYLOAD", "EventReader"]
@@ -17,21 +20,36 @@ PAYLOAD = b',"payload":'
 _SCHEMA = b'{"schema":'
 """What messages begin with; behind the schema stands ``PAYLOAD``, then the event and a brace."""
 
+_STATEMENT = b'"ddl"'
+_DECIMAL = b"connect.data.Decimal"
 _REMEMBERED = 1000
 _NO_ROWS = (b'.common.Heartbeat"', b'.common.TransactionMetadataValue"', b'.SchemaChangeValue"')
 """How schemas of messages that are no rows are named, behind Debezium's package."""
 
 
 class EventReader:
-    """Reads messages, and takes a schema apart once. Not for several threads at once."""
+    """Reads messages, and takes a schema apart once. Not for several threads at once.
 
-    def __init__(self) -> None:
-        self._rows: dict[bytes, tuple[Field, ...]] = {}
-        self._keys: dict[bytes, tuple[str, ...]] = {}
+    Args:
+        statements: changes of schemas stand among the rows, where they were executed (TiCDC); else they are passed over.
+    """
+
+    def __init__(self, *, statements: bool = False) -> None:
+        self._statements = statements
         self._schemas: dict[tuple[bytes, bytes], RowSchema] = {}
 
-    def events(self, key: bytes | None, value: bytes | None, where: str) -> tuple[Event, ...]:
-        """As :meth:`event`, as :class:`connectors.readers.kafka.messages.events.Decoder` has it."""
+    def events(
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        where: str,
+        time_us: int = 0,  # noqa: ARG002 messages tell when the source changed the row
+    ) -> tuple[Event | SqlEvent, ...]:
+        """As :meth:`event`, as :class:`connectors.readers.kafka.messages.events.Decoder` has it; with ``statements`` those too."""
+        if self._statements and value is not None and _STATEMENT in value:
+            statement = statement_of(self._parts(value, where)[1], where, _unlike)
+            if statement is not None:
+                return (statement,)
         found = self.event(key, value, where)
         return () if found is None else (found,)
 
@@ -51,21 +69,38 @@ class EventReader:
         text, payload = self._parts(value, where)
         if not is_change(payload) and any(name in text for name in _NO_ROWS):
             return None
-        return changed(payload, lambda: self._schema(key, text, where), where, _unlike)
+        return changed(
+            payload, lambda: self._schema(key, text, where), where, _unlike, lambda: self._key_fields(key, where)
+        )
+
+    def is_plain(self, value: bytes) -> bool:
+        """Whether a message stands in the converter's own form, and its table is named by what compiled code compares."""
+        if not value.startswith(_SCHEMA) or PAYLOAD not in value:
+            return False
+        source = self._parts(value, "a message")[1].get("source")
+        return isinstance(source, dict) and is_of_mysql(source)
 
     def _parts(self, value: bytes, where: str) -> tuple[bytes, dict[str, Any]]:
         """A message's inline schema as text, and its payload."""
         # A quote inside a text stands behind a backslash, so this is never part of one.
         at = value.find(PAYLOAD)
-        if not value.startswith(_SCHEMA) or at < 0:
-            raise _unlike(where, value[:60].decode("utf-8", "replace"))
         try:
-            payload = orjson.loads(value[at + len(PAYLOAD) : -1])
-        except orjson.JSONDecodeError as error:
+            if value.startswith(_SCHEMA) and at >= 0:
+                text = value[len(_SCHEMA) : at]
+                payload = parsed(value[at + len(PAYLOAD) : -1], exact=_DECIMAL in text)
+            else:
+                message = parsed(value, exact=_DECIMAL in value)
+                if not isinstance(message, dict) or not isinstance(message.get("schema"), dict):
+                    raise _unlike(where, value[:60].decode("utf-8", "replace"))
+                text, payload = orjson.dumps(message["schema"], default=str), message.get("payload")
+        except (ValueError, RecursionError, TypeError) as error:
             raise _unlike(where, f"broken JSON: {error}") from None
         if not isinstance(payload, dict):
             raise _unlike(where, "a payload that is no object")
-        return value[len(_SCHEMA) : at], payload
+        return text, payload
+
+    def _key_fields(self, key: bytes | None, where: str) -> dict[str, Any] | None:
+        return None if key is None else self._parts(key, f"the key of {where}")[1]
 
     def _schema(self, key: bytes | None, text: bytes, where: str) -> RowSchema:
         key_text = b"" if key is None else self._parts(key, where)[0]
@@ -79,7 +114,7 @@ class EventReader:
             row = next(each for each in envelope["fields"] if each["field"] == "after")
             names = tuple(str(each["field"]) for each in orjson.loads(key_text)["fields"]) if key_text else ()
             found = RowSchema(fields=columns_of(row, where), key=names)
-        except (orjson.JSONDecodeError, KeyError, TypeError, StopIteration, ValueError, ArithmeticError) as error:
+        except UNLIKE_A_SCHEMA as error:
             raise _unlike(where, f"an inline schema that is none of a change event: {error!r}") from None
         self._schemas[key_text, text] = found
         return found

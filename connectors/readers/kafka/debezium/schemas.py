@@ -12,9 +12,13 @@ from connectors.readers.kafka.messages.events import Field
 from historian.errors import UnsupportedEvent
 from historian.schema.snapshots import Column, ColumnType
 
-__all__ = ["columns_of", "labels_of"]
+__all__ = ["UNLIKE_A_SCHEMA", "columns_of", "labels_of"]
+
+UNLIKE_A_SCHEMA = (KeyError, TypeError, ValueError, AttributeError, StopIteration, OverflowError, ArithmeticError)
+"""What becomes of a schema that is none of Kafka Connect's."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_JSON = ColumnType(name="json")
 _TEXT = ColumnType(name="longtext", charset="utf8mb4", collation="utf8mb4_bin")
 
 _PLAIN = {
@@ -29,6 +33,9 @@ _PLAIN = {
     "boolean": ColumnType(name="bit", length=1),
     "string": _TEXT,
     "bytes": ColumnType(name="longblob"),
+    "array": _JSON,
+    "map": _JSON,
+    "struct": _JSON,
 }
 
 _DATE, _GEOMETRY = ColumnType(name="date"), ColumnType(name="geometry")
@@ -46,7 +53,28 @@ _NAMED = {
     "org.apache.kafka.connect.data.Timestamp": ColumnType(name="datetime", fraction=3),
     "io.debezium.time.ZonedTimestamp": ColumnType(name="timestamp", fraction=6),
     "io.debezium.time.Year": ColumnType(name="year", length=4),
-    "io.debezium.data.Json": ColumnType(name="json"),
+    "io.debezium.time.IsoDate": _DATE,
+    "io.debezium.time.IsoTime": ColumnType(name="time", fraction=6),
+    "io.debezium.time.IsoTimestamp": ColumnType(name="datetime", fraction=6),
+    "io.debezium.time.MicroDuration": ColumnType(name="bigint"),
+    "io.debezium.time.NanoDuration": ColumnType(name="bigint"),
+    "io.debezium.data.Json": _JSON,
+    "io.debezium.data.VariableScaleDecimal": _TEXT,
+    "io.debezium.data.DoubleVector": _JSON,
+    "io.debezium.data.SparseDoubleVector": _JSON,
+    "io.debezium.data.SparseVector": _JSON,
+    **dict.fromkeys(
+        (
+            "io.debezium.data.Uuid",
+            "io.debezium.data.Xml",
+            "io.debezium.data.Ltree",
+            "io.debezium.data.TsVector",
+            "io.debezium.data.Tsvector",
+            "io.debezium.time.Interval",
+            "io.debezium.time.ZonedTime",
+        ),
+        _TEXT,
+    ),
     "io.debezium.data.geometry.Geometry": _GEOMETRY,
     "io.debezium.data.geometry.Point": _GEOMETRY,
     "io.debezium.data.geometry.Geography": _GEOMETRY,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from decimal import Context, Decimal
 from typing import Any
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 from connectors.readers.kafka.messages.binary import binary
 from connectors.readers.kafka.messages.events import Field
 from connectors.readers.kafka.messages.geometries import geometry
+from connectors.readers.kafka.messages.json_texts import json_text
 from historian.schema.snapshots import ColumnType
 from historian.values.arrow_types import arrow_type
 
@@ -38,6 +40,8 @@ def arrow_column(values: Sequence[Any], field: Field, kind: ColumnType) -> pa.Ar
     if kind.name == "bigint" and kind.unsigned:
         # A signed number by default, and exact by bigint.unsigned.handling.mode=precise.
         made = [None if value is None else int(value) % _BIGINTS for value in made]
+    if pa.types.is_floating(wanted):
+        made = [None if value is None else _float(value) for value in made]
     if pa.types.is_timestamp(wanted) or pa.types.is_date(wanted):
         return pa.array(made, pa.int32() if pa.types.is_date(wanted) else pa.int64()).cast(wanted)
     if pa.types.is_decimal(wanted):
@@ -59,11 +63,44 @@ def _reading(field: Field) -> Callable[[Any], Any] | None:
         return None
     if meaning in _READ:
         return _READ[meaning]
+    if field.type in ("array", "map", "struct"):
+        return json_text
     return binary if field.type == "bytes" else None
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise TypeError(f"no number: {value!r}")
+    found = float(value)
+    if math.isinf(found) and not isinstance(value, float):
+        raise ValueError(f"no double has that value: {value!r}")
+    return found
+
+
+def _variable_decimal(value: Any) -> str:
+    """The digits of a number that says its own scale."""
+    number = int.from_bytes(binary(value["value"]), "big", signed=True)
+    return format(Decimal(number).scaleb(-int(value["scale"]), _WIDE), "f")
+
+
+def _iso_days(value: str) -> int:
+    return (date.fromisoformat(value.removesuffix("Z")) - _EPOCH.date()).days
+
+
+def _iso_time_us(value: str) -> int:
+    return _zoned_us(f"1970-01-01T{value.removesuffix('Z')}Z")
+
+
+def _iso_us(value: str) -> int:
+    return _zoned_us(value if value.endswith("Z") else f"{value}Z")
 
 
 def _decimal(scale: int) -> Callable[[Any], Decimal]:
     def read(value: Any) -> Decimal:
+        if isinstance(value, int | float | Decimal) and not isinstance(
+            value, bool
+        ):  # decimal.format=NUMERIC of the converter
+            return Decimal(repr(value) if isinstance(value, float) else value)
         number = int.from_bytes(binary(value), "big", signed=True)
         return Decimal(number).scaleb(-scale, _WIDE)
 
@@ -92,6 +129,13 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "org.apache.kafka.connect.data.Timestamp": lambda value: value * 1000,
     "io.debezium.time.NanoTimestamp": lambda value: value // 1000,
     "io.debezium.time.ZonedTimestamp": _zoned_us,
+    "io.debezium.time.IsoDate": _iso_days,
+    "io.debezium.time.IsoTime": _iso_time_us,
+    "io.debezium.time.IsoTimestamp": _iso_us,
+    "io.debezium.data.VariableScaleDecimal": _variable_decimal,
+    "io.debezium.data.DoubleVector": json_text,
+    "io.debezium.data.SparseDoubleVector": json_text,
+    "io.debezium.data.SparseVector": json_text,
     "io.debezium.data.geometry.Geometry": geometry,
     "io.debezium.data.geometry.Point": geometry,
     "io.debezium.data.geometry.Geography": geometry,

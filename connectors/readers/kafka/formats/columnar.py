@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from connectors.readers.kafka.formats.decoder import LAST_US
+from connectors.readers.kafka.formats.values import ADAPTIVE
 from connectors.readers.kafka.located import columns
 from connectors.readers.kafka.located.forms import JsonForm
 from connectors.readers.kafka.located.programs import Known, Program
 from connectors.readers.kafka.messages.events import Event
+from connectors.readers.kafka.messages.whole_rows import is_whole
 from historian.errors import UnsupportedEvent
 from historian.schema.snapshots import BYTE_TYPES, INTEGER_TYPES, TEXT_TYPES
 from historian.values.arrow_types import arrow_type
@@ -62,7 +64,13 @@ def known_of(decoder: FlatDecoder, key: bytes | None, value: bytes) -> Known | N
         return None
     rows = [row for each in events if isinstance(each, Event) for row in (each.after, each.before) if row]
     first = events[0] if events else None
-    if not isinstance(first, Event) or not rows:
+    if (
+        not isinstance(first, Event)
+        or not rows
+        or any(isinstance(each, Event) and not is_whole(each) for each in events)
+    ):
+        return None
+    if decoder.format.schema and not decoder.names_database(value):
         return None
     names = tuple(dict.fromkeys(name for row in rows for name in row))
     return Known(table=first.table, names=names, schema=first.schema, written=first.written)
@@ -102,7 +110,8 @@ def reading_of(kind: ColumnType, written: Conventions) -> columns.Reading | None
     if name == "bit":
         return columns.booleans(numbers_too=True) if (kind.length or 1) == 1 else None
     if name in BYTE_TYPES and name != "binary":
-        return {"latin1": columns.latin1_bytes, "base64": columns.base64_bytes}[written.binary]()
+        made = {"latin1": columns.latin1_bytes, "base64": columns.base64_bytes}.get(written.binary)
+        return None if made is None else made()
     if name == "enum" and kind.labels:
         is_number = written.labels == "number"
         return columns.enum_numbers(kind.labels) if is_number else columns.labels(("", *kind.labels))
@@ -115,6 +124,8 @@ def _reading_of_moment(kind: ColumnType, wanted: pa.DataType, written: Conventio
         is_utc = written.debezium or written.zone == "UTC"
         return columns.moments_of(wanted, zulu=written.debezium) if is_utc else None
     if written.debezium:
+        if written.temporal != ADAPTIVE:
+            return None
         unit = 1000 if kind.name == "datetime" and kind.fraction <= 3 else 1
         return columns.integers(wanted, multiplier=unit, texts=True)
     if kind.name == "date":

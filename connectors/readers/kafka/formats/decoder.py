@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from decimal import Decimal
 from typing import Any
 
-import orjson
-
-from connectors.readers.kafka.formats.schemas import inferred, told
+from connectors.readers.kafka.debezium.names import schema_name
+from connectors.readers.kafka.formats.schemas import UNTOLD, inferred, told
 from connectors.readers.kafka.formats.tables import FlatFormat
 from connectors.readers.kafka.formats.values import rows_of
-from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent
+from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent, Watermark
+from connectors.readers.kafka.messages.parsing import parsed
+from connectors.readers.kafka.messages.timestamps import time_us
 from historian.errors import UnsupportedEvent
 from historian.names import TableName
 
 __all__ = ["LAST_US", "FlatDecoder"]
 
-_UNTOLD = RowSchema(fields=(), key=None, certainty="names")
 _SHOWN = 60
-_HALVES = b"\\ud"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 LAST_US = (datetime.max.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(microseconds=1)
 """The last time that is one, UTC microseconds; the first is 0."""
-
-
-def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is no JSON")
-
-
-_EXACTLY: dict[str, Any] = {"parse_float": Decimal, "parse_constant": _no_number}
 
 
 class FlatDecoder:
@@ -52,11 +42,14 @@ class FlatDecoder:
         self._told: dict[tuple[TableName, str], RowSchema] = {}
         self._inferred: dict[TableName, RowSchema] = {}
 
-    def events(self, key: bytes | None, value: bytes | None, where: str) -> tuple[Event | SqlEvent, ...]:
-        """The events of a message, in order; none of one that changes nothing.
-
-        Args:
-            where: names the message in errors.
+    def events(
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        where: str,
+        time_us: int = 0,  # noqa: ARG002 messages tell when the source changed the row
+    ) -> tuple[Event | SqlEvent | Watermark, ...]:
+        """The events of a message, in order; none of one that changes nothing, see :class:`connectors.readers.kafka.messages.events.Decoder`.
 
         Raises:
             UnsupportedEvent: it is none of this format, or of a kind that is not read.
@@ -68,12 +61,18 @@ class FlatDecoder:
             raise self._unlike(where, "no value")
         message = self._parsed(value, where)
         op = _at(message, form.op)
+        if op is None and any(
+            fields <= message.keys() and (len(fields) > 1 or len(message) == 1) for fields in form.no_rows
+        ):
+            return ()
         if not isinstance(op, str):
             raise self._unlike(where, f"no `{form.op}`, with the fields {', '.join(map(str, message))[:_SHOWN]}")
         if (form.is_ddl and message.get(form.is_ddl) is True) or op in form.ddl_ops:
             return self._statement(message, where)
         if op in form.passed_over:
             return ()
+        if form.watermark and op == form.watermark:
+            return self._watermark(message, where)
         if op not in form.ops:
             raise self._unlike(where, f"`{form.op}` is {op!r}, which is none of {', '.join(form.ops)}")
         if form.partial and _at(message, form.partial) is True:
@@ -86,22 +85,34 @@ class FlatDecoder:
             )
         return self._rows(message, form.ops[op], key, where)
 
+    def names_database(self, value: bytes) -> bool:
+        """Whether the table of a message has its database's name, and not that of a schema."""
+        return _at(self._loaded(value), self.format.schema) is None
+
     # ---- rows ------------------------------------------------------------------------------------------------------
     def _rows(self, message: Mapping[str, Any], op: str, key: bytes | None, where: str) -> tuple[Event, ...]:
         form = self.format
         table = self._table(message, where)
         if form.types and not isinstance(message.get(form.types) or {}, dict):
             raise self._unlike(where, f"`{form.types}` is no object")
-        after = rows_of(_at(message, form.deleted if op == "d" else form.data))
+        rows = rows_of(_at(message, form.deleted if op == "d" else form.data))
+        keyed = rows is None and op == "d" and form.former == "whole" and _at(message, form.deleted) is None
+        after = rows_of(self._key_fields(key)) if keyed else rows
         if after is None:
             raise self._unlike(where, f"`{form.data}` holds no row")
         old = rows_of(_at(message, form.old)) if op == "u" else None
-        if op == "u" and (old is None or len(old) != len(after)):
+        if (
+            form.former == "if_whole"
+            and old is not None
+            and [each.keys() for each in old] != [each.keys() for each in after]
+        ):
+            old = None
+        if old is not None and len(old) != len(after):
             raise UnsupportedEvent(
                 "an update without the row before it",
                 where=f"{table} at {where}",
                 expected=f"`{form.old}` with a former row for each row of `{form.data}`",
-                found="nothing" if old is None else f"{len(old)} former rows of {len(after)}",
+                found=f"{len(old)} former rows of {len(after)}",
                 next_step="have the producer send former rows",
             )
         time_us = self._time_us(message, form.time_unit_us, where)
@@ -115,13 +126,14 @@ class FlatDecoder:
             events.append(
                 Event(
                     table=table,
-                    schema=self._schema(table, message, row, former, columns) if self._tells else _UNTOLD,
+                    schema=self._schema(table, message, row, former, columns) if self._tells else UNTOLD,
                     op=op,
                     before=dict(row) if op == "d" else former,
                     after=None if op == "d" else dict(row),
                     event_time_us=time_us,
                     number=number,
                     written=self._written,
+                    keyed=keyed,
                 )
             )
         return tuple(events)
@@ -157,20 +169,27 @@ class FlatDecoder:
             return tuple(map(str, names))
         if form.types:
             return ()  # a format that tells types tells a key too, where there is one
-        if form.key_prefix is None or not key or not key.startswith(b"{"):
+        return None if form.key_prefix is None else tuple(self._key_fields(key) or ()) or None
+
+    def _key_fields(self, key: bytes | None) -> dict[str, Any] | None:
+        """The fields of a message's key that are columns, by name; None where it is no object."""
+        prefix = self.format.key_prefix
+        if prefix is None or not key or not key.startswith(b"{"):
             return None
         try:
-            fields = orjson.loads(key)
-        except orjson.JSONDecodeError:
+            fields = self._loaded(key)
+        except (ValueError, RecursionError):
             return None
-        prefix = form.key_prefix
-        return tuple(name.removeprefix(prefix) for name in fields if name.startswith(prefix)) or None
+        return {name.removeprefix(prefix): value for name, value in fields.items() if name.startswith(prefix)}
 
     def _table(self, message: Mapping[str, Any], where: str) -> TableName:
         form = self.format
         database, table = _at(message, form.database), _at(message, form.table)
         if form.qualified and isinstance(table, str):
             database, _, table = table.rpartition(".")
+        schema = _at(message, form.schema) if form.schema else None
+        if isinstance(schema, str):
+            database = schema_name(_at(message, "source.connector"), database, schema)
         if not isinstance(table, str) or not table:
             raise self._unlike(where, f"no `{form.table}`")
         if not isinstance(database, str):
@@ -193,18 +212,24 @@ class FlatDecoder:
             ),
         )
 
+    def _watermark(self, message: Mapping[str, Any], where: str) -> tuple[Watermark, ...]:
+        try:
+            return (Watermark(time_us=time_us(_at(message, self.format.watermark_at))),)
+        except ValueError as error:
+            raise self._unlike(where, f"`{self.format.watermark_at}`: {error}") from None
+
     # ---- parts of a message ----------------------------------------------------------------------------------------
     def _parsed(self, value: bytes, where: str) -> dict[str, Any]:
         try:
-            # orjson knows numbers as binary floats alone, which have not all digits of a DECIMAL.
-            message = json.loads(value, **_EXACTLY) if self.format.exact else orjson.loads(value)
-            if self.format.exact and _HALVES in value:
-                orjson.loads(value)  # refuses halves of a character, which no text may have
+            message = self._loaded(value)
         except (ValueError, RecursionError) as error:
             raise self._unlike(where, f"broken JSON: {error}") from None
         if not isinstance(message, dict):
             raise self._unlike(where, value[:_SHOWN].decode("utf-8", "replace"))
         return message
+
+    def _loaded(self, text: bytes) -> Any:
+        return parsed(text, exact=self.format.exact)
 
     def _time_us(self, message: Mapping[str, Any], unit_us: int, where: str) -> int:
         found = _at(message, self.format.time)

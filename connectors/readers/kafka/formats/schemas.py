@@ -11,7 +11,7 @@ from connectors.readers.kafka.messages.events import Field, RowSchema
 from historian.ddl import UnknownColumnType, parse_column_type
 from historian.schema.snapshots import INTEGER_TYPES, Column, ColumnType
 
-__all__ = ["MIXED", "inferred", "told"]
+__all__ = ["MIXED", "UNTOLD", "inferred", "told"]
 
 _CHARSET, _COLLATION = "utf8mb4", "utf8mb4_bin"
 _LONG = ColumnType(name="bigint")
@@ -25,6 +25,9 @@ _BY_NAME = {
 """Of types that are told without length: what holds all their values."""
 _NEEDS_MORE = ("decimal", "enum", "set", "bit")
 _LONG_MAX = 2**63
+UNTOLD = RowSchema(fields=(), key=None, certainty="names")
+"""Of rows whose message is not asked."""
+
 MIXED = ColumnType(name="mixed")
 """Of a column whose values are of several kinds."""
 

@@ -18,12 +18,16 @@ class FlatFormat:
     Attributes:
         title: for people; ``shape``: what a message looks like, for errors.
         database, table: of the source; ``qualified``: the table's field is ``DATABASE.TABLE``.
+        schema: a field that has the database's place where it is not NULL.
         op: the field of the operation; ``ops``: its values as c(reate), r(ead of a snapshot), u(pdate), d(elete).
         passed_over: values of ``op`` that are no change of a row, nor a statement.
+        watermark: of them, that of a message which promises that all before ``watermark_at``, TiDB's timestamp, was sent.
         data, old: the fields of the row after and before.
         deleted: the field in which a delete has its row.
-        former: how an update has the row before: "overlay": ``old`` lies over ``data``, by presence; "whole": ``old`` is that row.
+        former: how an update has the row before: "overlay": ``old`` lies over ``data``, by presence; "whole": ``old`` is that row;
+            "if_whole": it is, where it has all fields of ``data``.
         time, time_unit_us: when the source changed the row; of ISO text 0.
+        no_rows: fields which mark messages that are neither a row nor a statement, each element all of one kind.
         key: the field of the key's columns; ``key_prefix``: of fields in the message's key that are key columns; None: the key has none.
         types: the field of column types by name; ``types_are``: "types", or "type_names" where they lack lengths and labels.
         sql: the field of a statement's text; ``is_ddl``: a field that is true of statements; ``ddl_ops``: values of ``op`` of statements.
@@ -40,16 +44,20 @@ class FlatFormat:
     shape: str
     database: str
     table: str
+    schema: str = ""
     qualified: bool = False
     op: str
     ops: Mapping[str, str]
     passed_over: frozenset[str] = frozenset()
+    watermark: str = ""
+    watermark_at: str = ""
     data: str = "data"
     old: str = "old"
     deleted: str = "data"
     former: str = "overlay"
     time: str
     time_unit_us: int = 0
+    no_rows: tuple[frozenset[str], ...] = ()
     key: str = ""
     key_prefix: str | None = None
     types: str = ""
@@ -138,7 +146,8 @@ _CANAL = FlatFormat(
 _TICDC = replace(
     _CANAL,
     title="TiCDC's canal-json",
-    passed_over=frozenset(("TIDB_WATERMARK",)),
+    watermark="TIDB_WATERMARK",
+    watermark_at="_tidb.watermarkTs",
     types_are="type_names",
     partial="_tidb.onlyHandleKey",
     partial_fix="delete-only-handle-key-columns=false and large-message-handle-option=none or claim-check",
@@ -187,6 +196,7 @@ _DEBEZIUM = FlatFormat(
     shape='{"before": ..., "after": {...}, "source": {"db": ..., "table": ...}, "op": "c"}, as schemas.enable=false of JsonConverter writes it',
     database="source.db",
     table="source.table",
+    schema="source.schema",
     op="op",
     ops={"c": "c", "r": "r", "u": "u", "d": "d"},
     passed_over=frozenset(("m",)),
@@ -196,6 +206,7 @@ _DEBEZIUM = FlatFormat(
     former="whole",
     time="source.ts_ms",
     time_unit_us=1000,
+    no_rows=(frozenset(("status", "id")), frozenset(("ddl", "databaseName")), frozenset(("ts_ms",))),
     key_prefix="",
     without_types="give the tables by source.schema, or have the connector write its schema (schemas.enable=true, format: debezium_json)",
     tombstones=True,
@@ -204,11 +215,40 @@ _DEBEZIUM = FlatFormat(
     members=MEMBERS,
 )
 
+_DMS = FlatFormat(
+    title="AWS DMS",
+    shape='{"data": {...}, "metadata": {"record-type": "data", "operation": "insert", "schema-name": ..., "table-name": ..., "timestamp": ...}}',
+    database="metadata.schema-name",
+    table="metadata.table-name",
+    op="metadata.operation",
+    ops={"load": "r", "insert": "c", "update": "u", "delete": "d"},
+    passed_over=frozenset(
+        (
+            "create-table",
+            "drop-table",
+            "rename-table",
+            "truncate-table",
+            "add-column",
+            "drop-column",
+            "rename-column",
+            "change-columns",
+            "column-type-change",
+        )
+    ),
+    old="before-image",
+    former="if_whole",
+    time="metadata.timestamp",
+    exact=True,
+    without_types="give the tables, with their keys, by source.schema: a file of CREATE TABLE statements",
+    written=Conventions(binary="hex", whole=True),
+)
+
 FLAT_FORMATS: Mapping[str, FlatFormat] = {
     "debezium_json_schemaless": _DEBEZIUM,
     "maxwell": _MAXWELL,
     "canal_json": _CANAL,
     "ticdc_canal_json": _TICDC,
     "ogg_json": _OGG,
+    "dms_json": _DMS,
 }
 """By the name that ``source.format`` has for them."""

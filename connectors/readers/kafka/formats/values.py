@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta, timezone, tzinfo
@@ -16,10 +15,14 @@ import pyarrow as pa
 
 from connectors.readers.kafka.messages.events import Conventions
 from connectors.readers.kafka.messages.geometries import geometry
+from connectors.readers.kafka.messages.json_texts import json_text
 from historian.schema.snapshots import BYTE_TYPES, GEOMETRIES, INTEGER_TYPES, TEXT_TYPES, ColumnType, set_text
 from historian.values.arrow_types import arrow_type
 
-__all__ = ["json_column", "json_text", "rows_of"]
+__all__ = ["ADAPTIVE", "json_column", "rows_of"]
+
+ADAPTIVE = "adaptive_time_microseconds"
+"""Debezium's default: by the type's digits milliseconds or microseconds, TIME in microseconds."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _EPOCH_DAY = date(1970, 1, 1)
@@ -52,21 +55,6 @@ def json_column(values: Sequence[Any], kind: ColumnType, written: Conventions) -
     return pa.array(made, wanted)
 
 
-def json_text(value: Any) -> str:
-    """A JSON value as MySQL prints it: a blank behind commas and colons, numbers with the digits that they came with.
-
-    >>> json_text({"a": [1, Decimal("2.50"), None]})
-    '{"a": [1, 2.50, null]}'
-    """
-    if isinstance(value, dict):
-        return (
-            "{" + ", ".join(f"{json.dumps(key, ensure_ascii=False)}: {json_text(v)}" for key, v in value.items()) + "}"
-        )
-    if isinstance(value, list):
-        return "[" + ", ".join(map(json_text, value)) + "]"
-    return str(value) if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)
-
-
 def _reading(kind: ColumnType, written: Conventions) -> _Read:
     name = kind.name
     if name == "decimal":
@@ -74,7 +62,7 @@ def _reading(kind: ColumnType, written: Conventions) -> _Read:
     if name == "bit":
         return _bits(kind, written)
     if name in ("date", "datetime", "timestamp", "time"):
-        return _debezium_temporal(kind) if written.debezium else _temporal(kind, written.zone)
+        return _debezium_temporal(kind, written.temporal) if written.debezium else _temporal(kind, written.zone)
     if name in _SHAPES and written.shapes == "wkb":
         return geometry
     if name in BYTE_TYPES or (name in _SHAPES and written.shapes):
@@ -139,7 +127,10 @@ def _debezium_decimal(kind: ColumnType) -> _Read:
     plain = _decimal(kind)
 
     def read(value: Any) -> Any:
-        number = int.from_bytes(base64.b64decode(_text(value), validate=True), "big", signed=True)
+        if isinstance(value, int | float | Decimal):  # decimal.format=NUMERIC of the converter
+            return plain(value)
+        body = value if isinstance(value, bytes) else base64.b64decode(_text(value), validate=True)
+        number = int.from_bytes(body, "big", signed=True)
         return plain(Decimal(number).scaleb(-(kind.scale or 0), _WIDE))
 
     return read
@@ -152,7 +143,7 @@ def _bits(kind: ColumnType, written: Conventions) -> _Read:
     def read(value: Any) -> Any:
         if written.debezium and length > 1:  # its bytes begin with the lowest one
             return base64.b64decode(_text(value), validate=True)[::-1].rjust(size, b"\0")[-size:]
-        number = _integer(value)
+        number = int.from_bytes(value, "big") if isinstance(value, bytes) else _integer(value)
         if length == 1 and number in (0, 1):
             return bool(number)
         if length == 1 or number < 0:
@@ -166,10 +157,17 @@ def _bytes(kind: ColumnType, written: Conventions) -> _Read:
     def padded(body: bytes) -> bytes:
         return body.ljust(kind.length or 0, b"\0") if kind.name == "binary" else body
 
+    read = _texts_of_bytes(padded, written)
+    return lambda value: padded(value) if isinstance(value, bytes) else read(value)
+
+
+def _texts_of_bytes(padded: Callable[[bytes], bytes], written: Conventions) -> _Read:
     if written.binary == "latin1":
         return lambda value: padded(_text(value).encode("latin-1"))
     if written.binary == "hex":
         return lambda value: padded(bytes.fromhex(_text(value).removeprefix("0x")))
+    if written.binary == "base64-url-safe":
+        return lambda value: padded(base64.b64decode(_text(value), altchars=b"-_", validate=True))
     return lambda value: padded(base64.b64decode(_text(value), validate=True))
 
 
@@ -255,11 +253,18 @@ def _zone(name: str) -> tzinfo:
     return ZoneInfo(name)
 
 
-def _debezium_temporal(kind: ColumnType) -> _Read:
-    """Debezium's default mode: by the type's digits days, milliseconds or microseconds; TIMESTAMP as text, TIME in microseconds."""
+def _debezium_temporal(kind: ColumnType, mode: str) -> _Read:
+    """By Debezium's ``time.precision.mode``. TIMESTAMP is text in each of them, and a DATE as a number is days."""
     if kind.name == "timestamp":
         return lambda value: _moment_us(value, "UTC")
-    unit = 1000 if kind.name == "datetime" and kind.fraction <= 3 else 1
+    if mode == "isostring":
+        return _ISO[kind.name]
+    if kind.name == "date":
+        return _integer
+    if mode == "nanoseconds":
+        return lambda value: _integer(value) // 1000
+    is_coarse = kind.fraction <= 3 and (mode == "adaptive" or (mode == ADAPTIVE and kind.name == "datetime"))
+    unit = 1000 if is_coarse or mode == "connect" else 1
     return lambda value: _integer(value) * unit
 
 
@@ -271,6 +276,12 @@ def rows_of(value: Any) -> tuple[Mapping[str, Any], ...] | None:
         return tuple(value)
     return None
 
+
+_ISO: Mapping[str, _Read] = {
+    "date": lambda value: _days(_text(value).removesuffix("Z")),
+    "time": lambda value: _time_us(_text(value).removesuffix("Z")),
+    "datetime": lambda value: _moment_us(value, "UTC"),
+}
 
 _PLAIN: Mapping[str, _Read] = {
     **dict.fromkeys((*INTEGER_TYPES, "year"), _integer),

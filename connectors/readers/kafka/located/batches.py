@@ -53,20 +53,36 @@ class Batch:
     Args:
         keys, values: None where a message has none.
         offsets: of the messages.
+        messages: as confluent-kafka gives them, which know when they were sent.
     """
 
-    def __init__(self, keys: list[bytes | None], values: list[bytes | None], offsets: NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        keys: list[bytes | None],
+        values: list[bytes | None],
+        offsets: NDArray[np.int64],
+        messages: Sequence[Message] = (),
+    ) -> None:
         self.keys, self.values, self.offsets = keys, values, offsets
+        self._messages = messages
 
     @classmethod
     def of(cls, messages: Sequence[Message]) -> Batch:
         """A batch of messages as confluent-kafka gives them."""
         offsets = np.fromiter((message.offset() for message in messages), np.int64, len(messages))
-        return cls([message.key() for message in messages], [message.value() for message in messages], offsets)
+        keys = [message.key() for message in messages]
+        return cls(keys, [message.value() for message in messages], offsets, messages)
 
     def part(self, begin: int, end: int) -> Batch:
         """The messages from *begin* to *end*."""
-        return Batch(self.keys[begin:end], self.values[begin:end], self.offsets[begin:end])
+        return Batch(self.keys[begin:end], self.values[begin:end], self.offsets[begin:end], self._messages[begin:end])
+
+    def time_us(self, number: int) -> int:
+        """When a message was sent, UTC microseconds, by its producer or the broker; 0 where none tells."""
+        if not self._messages:
+            return 0
+        kind, time_ms = self._messages[number].timestamp()
+        return time_ms * 1000 if kind and time_ms > 0 else 0
 
     def __len__(self) -> int:
         return len(self.values)

@@ -2,5 +2,5 @@
 
 How a format's messages are read does not belong here (:mod:`connectors.readers.kafka.debezium`, :mod:`connectors.readers.kafka.formats`).
 
-Open to other rooms: ``binary``, ``events``, ``geometries``.
+Open to other rooms: ``binary``, ``events``, ``geometries``, ``json_texts``, ``modes``, ``parsing``, ``sniffing``, ``timestamps``, ``whole_rows``.
 """

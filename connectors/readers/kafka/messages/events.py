@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from historian.names import TableName
 from historian.schema.snapshots import Column
 
-__all__ = ["Conventions", "Decoder", "Event", "Field", "RowSchema", "SqlEvent"]
+__all__ = ["Conventions", "Decoder", "Event", "Field", "RowSchema", "SqlEvent", "Watermark"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,14 +47,14 @@ class Conventions:
     """How a format writes values for which JSON has no type.
 
     Attributes:
-        binary: bytes: "base64", "latin1" (each byte as the character of its number) or "hex".
+        binary: bytes: "base64", "base64-url-safe", "latin1" (each byte as the character of its number) or "hex".
         labels: ENUM and SET: "text", or "number" as the server stores them.
         shapes: geometries: "bytes" as the server stores them, in the form of ``binary``; "wkb" as Debezium's objects; "": not exactly.
         documents: JSON columns: "inline" as a part of the message, or "text".
         zone: of TIMESTAMPs that are written without one.
         whole: each row names all its columns; else a column that is missing is NULL.
-        debezium: temporal values are Debezium's numbers, and ``decimal`` "base64" is its unscaled number.
-        decimal: "text" (or a number), or "base64".
+        debezium: temporal values are Debezium's by its mode ``temporal``, and ``decimal`` "base64" is its unscaled number.
+        decimal: "text" (or a number), or "base64" (or a number).
     """
 
     binary: str = "base64"
@@ -64,6 +64,7 @@ class Conventions:
     zone: str = "UTC"
     whole: bool = False
     debezium: bool = False
+    temporal: str = "adaptive_time_microseconds"
     decimal: str = "text"
 
 
@@ -108,12 +109,23 @@ class SqlEvent:
     event_time_us: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watermark:
+    """A promise: what the source committed before is all in the partition by now.
+
+    Attributes:
+        time_us: UTC microseconds; what comes behind with an earlier time came before, or is late.
+    """
+
+    time_us: int
+
+
 class Decoder(Protocol):
     """Reads messages of one format. Not for several threads at once."""
 
     def events(
         self, key: bytes | None, value: bytes | None, where: str, time_us: int = 0
-    ) -> tuple[Event | SqlEvent, ...]:
+    ) -> tuple[Event | SqlEvent | Watermark, ...]:
         """The events of a message, in order; none of one that changes nothing.
 
         Args:

@@ -9,7 +9,7 @@ import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from historian.errors import SourceError
@@ -34,15 +34,21 @@ class RegistrySettings:
     """Which registry, and who asks.
 
     Attributes:
-        url: of Confluent's interface; Apicurio has it under ``/apis/ccompat/v7``.
-        user: "" where none is wanted.
+        url: of Confluent's interface; Apicurio has it under ``/apis/ccompat/v7``. Several of one registry, comma separated, are asked in turn.
+        user: for basic authentication, "" where none is wanted; ``token``: for that of a bearer.
         ca: path of the PEM file of authorities to verify with; None: the system's.
     """
 
     url: str
     user: str = ""
     password: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
     ca: str | None = None
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The addresses, one by one."""
+        return tuple(each.strip().rstrip("/") for each in self.url.split(","))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +58,13 @@ class RegisteredSchema:
     Attributes:
         kind: "AVRO", "JSON" or "PROTOBUF"; ``text``: in that language.
         references: schemas that it refers to by name, each behind those that it refers to itself.
+        name: by which the schema that refers to it does so; "" of one that nobody refers to.
     """
 
     kind: str
     text: str
     references: tuple[RegisteredSchema, ...] = ()
+    name: str = ""
 
 
 class SchemaRegistry:
@@ -65,7 +73,9 @@ class SchemaRegistry:
     def __init__(self, settings: RegistrySettings) -> None:
         self.settings = settings
         self._schemas: dict[int, RegisteredSchema] = {}
-        context = ssl.create_default_context(cafile=settings.ca) if settings.url.startswith("https:") else None
+        self._answers = 0
+        is_encrypted = any(url.startswith("https:") for url in settings.urls)
+        context = ssl.create_default_context(cafile=settings.ca) if is_encrypted else None
         handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
         if context is not None:
             handlers.append(urllib.request.HTTPSHandler(context=context))
@@ -96,39 +106,57 @@ class SchemaRegistry:
     def _read(self, found: Any, what: str, within: frozenset[tuple[str, int]]) -> RegisteredSchema:
         try:
             text, kind = str(found["schema"]), str(found.get("schemaType") or "AVRO")
-            named = [(str(each["subject"]), int(each["version"])) for each in found.get("references") or ()]
+            named = [
+                (str(each.get("name") or ""), str(each["subject"]), int(each["version"]))
+                for each in found.get("references") or ()
+            ]
         except (KeyError, TypeError, ValueError, AttributeError):
             raise self._strange(f"an answer that is none: {what}") from None
         references = list[RegisteredSchema]()
-        for subject, version in named:
+        for name, subject, version in named:
             if (subject, version) in within:
                 raise self._strange(f"{what} refers to itself by {subject} version {version}")
             quoted = urllib.parse.quote(subject, safe="")
             answer = self._asked(f"/subjects/{quoted}/versions/{version}")
             if answer is None:
                 raise self._strange(f"{what} refers to {subject} version {version}, which it does not have")
-            references.append(
-                self._read(answer, f"{subject} version {version}", within | {(subject, version)}),
-            )
+            held = self._read(answer, f"{subject} version {version}", within | {(subject, version)})
+            references.append(replace(held, name=name))
         return RegisteredSchema(kind=kind, text=text, references=tuple(references))
 
     def _asked(self, path: str) -> Any:
-        """The answer; None where the registry has no such thing."""
+        """The answer of the first address that gives one, that which gave the last one before others; None where the registry has no such thing."""
+        urls = self.settings.urls
+        for tried in range(len(urls)):
+            number = (self._answers + tried) % len(urls)
+            try:
+                found = self._asked_at(urls[number], path)
+            except RegistryDown:
+                if tried == len(urls) - 1:
+                    raise
+            else:
+                self._answers = number
+                return found
+        raise AssertionError("a registry has an address")
+
+    def _asked_at(self, url: str, path: str) -> Any:
         headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
-        if self.settings.user:
+        if self.settings.token:
+            headers["Authorization"] = f"Bearer {self.settings.token}"
+        elif self.settings.user:
             pair = f"{self.settings.user}:{self.settings.password}".encode()
             headers["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
-        request = urllib.request.Request(self.settings.url.rstrip("/") + path, headers=headers)  # noqa: S310 checked with the configuration
+        request = urllib.request.Request(url + path, headers=headers)  # noqa: S310 checked with the configuration
         try:
             with self._opener.open(request, timeout=_TIMEOUT_S) as answer:
                 body = answer.read(_LONGEST_BYTES + 1)
         except urllib.error.HTTPError as error:
-            return self._refused(error, path)
+            return self._refused(error, url, path)
         except (OSError, ValueError, http.client.HTTPException) as error:
             found = getattr(error, "reason", None) or error
             raise RegistryDown(
                 "the schema registry does not answer",
-                where=self.settings.url,
+                where=url,
                 found=f"{type(found).__name__}: {found}",
                 next_step="start it, or correct source.registry",
             ) from None
@@ -137,7 +165,7 @@ class SchemaRegistry:
         except ValueError:
             raise self._strange(f"no JSON at {path}") from None
 
-    def _refused(self, error: urllib.error.HTTPError, path: str) -> None:
+    def _refused(self, error: urllib.error.HTTPError, url: str, path: str) -> None:
         with error:
             try:
                 code = json.loads(error.read(_LONGEST_BYTES))["error_code"]
@@ -146,15 +174,13 @@ class SchemaRegistry:
         if error.code == 404 and code in _NO_SUCH:
             return
         if error.code in _PASSING:
-            raise RegistryDown(
-                "the schema registry cannot answer now", where=self.settings.url, found=f"HTTP status {error.code}"
-            )
+            raise RegistryDown("the schema registry cannot answer now", where=url, found=f"HTTP status {error.code}")
         if error.code in (401, 403):
             raise SourceError(
                 "the schema registry refuses to be asked",
-                where=self.settings.url,
+                where=url,
                 found=f"HTTP status {error.code} for {path}",
-                next_step="correct source.registry.user and password, or have them let in to read schemas",
+                next_step="correct source.registry.user and password, or token, or have them let in to read schemas",
             )
         raise self._strange(f"HTTP status {error.code} for {path}")
 

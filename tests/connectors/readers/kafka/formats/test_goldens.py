@@ -2,20 +2,24 @@
 
 A case is a JSON file: ``format``, ``follows`` (which documentation says so), ``messages``, and what comes of them. A message is its value,
 or an object of ``key``, ``value`` and ``partition``; a value that is a text is taken as it is, ``{"hex": ...}`` is bytes, and ``{"schema": 1, "record": {...}}`` Avro
-of a schema in ``registry``. What may come of them:
+of a schema in ``registry``, or JSON where it has ``json``. In a record ``{"bytes": ...}`` is hex. What may come of them:
 
 - ``rows``: by table, each an operation and the row. Bytes are ``0x...``, moments ISO 8601, decimals text, TIME microseconds.
 - ``segments``: by table, of each row: what is behind a TRUNCATE is in another one.
 - ``types`` and ``keys``: of a table's last version; ``statements``: of the history behind its begin.
+- ``passed_over``: how many messages of each kind have no row, or are late.
 - ``stopped``: by table, a part of the reason; ``refused``: a part of the error that ends the reading.
+- ``events``, in the place of all these: of each message what its decoder gives, where rows need a state of the table. An event is its
+  operation ("d by key" where the key alone is told), its table, and the rows before and after it.
 
-Also there may be ``schema`` (SQL), ``time_zone``, and ``plans``: after how many messages a plan ends.
+Also there may be ``schema`` (SQL), ``time_zone``, ``debezium`` (how a connector is set), ``topic``, and ``plans``: after how many messages a plan ends.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+from collections import Counter
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -27,8 +31,10 @@ import pytest
 
 from connectors.readers.kafka import scanning
 from connectors.readers.kafka.client import KafkaSettings, Partition
-from connectors.readers.kafka.decoders import FORMATS
+from connectors.readers.kafka.decoders import FORMATS, decoder_of
 from connectors.readers.kafka.located import batches
+from connectors.readers.kafka.messages.events import Event, SqlEvent
+from connectors.readers.kafka.messages.modes import DebeziumModes
 from connectors.readers.kafka.reader import KafkaReader
 from connectors.tracking.schema_file import catalog_of
 from connectors.tracking.tracker import Tracker
@@ -37,7 +43,9 @@ from historian.errors import HistorianError
 from historian.store import Store
 from logs.topic_messages import body, recorded_writers
 
-GOLDENS = sorted((Path(__file__).parent / "goldens").glob("*.json"))
+_ALL = sorted((Path(__file__).parent / "goldens").glob("*.json"))
+OF_EVENTS = [path for path in _ALL if '"events":' in path.read_text(encoding="utf-8")]
+GOLDENS = [path for path in _ALL if path not in OF_EVENTS]
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,9 @@ class Message:
 
     def offset(self) -> int:
         return self.at[2]
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 1_700_000_000_000
 
     def key(self) -> bytes | None:
         return self.key_text
@@ -117,7 +128,13 @@ def shown(value: Any) -> Any:
 @contextlib.contextmanager
 def tracked(case: Mapping[str, Any], topic: Topic, url: str) -> Generator[Tracker, None, None]:
     reader = KafkaReader(
-        KafkaSettings(brokers="", topics=("t",), format=case["format"], zone=case.get("time_zone", "UTC"))
+        KafkaSettings(
+            brokers="",
+            topics=("t",),
+            format=case["format"],
+            zone=case.get("time_zone", "UTC"),
+            modes=DebeziumModes(**case.get("debezium", {})),
+        )
     )
     reader._client = topic  # type: ignore[assignment]
     reader._writers = recorded_writers(case)
@@ -137,6 +154,7 @@ def came_of(case: Mapping[str, Any], directory: Path) -> dict[str, Any]:
     """What comes of the messages of *case*, under the names that goldens have for it."""
     topic, rows, number = Topic(case["messages"], case.get("registry", {})), dict[str, list[list[Any]]](), 0
     segments: dict[str, list[int]] = {}
+    passed_over = Counter[str]()
     url = f"sqlite:///{directory}/store.db"
     plans = [*case.get("plans", ()), len(case["messages"])]
     for before, upto in zip([0, *plans], plans, strict=False):
@@ -145,6 +163,7 @@ def came_of(case: Mapping[str, Any], directory: Path) -> dict[str, Any]:
             while (plan := tracker.plan_after(number)) is not None:
                 number = plan.number
                 for planned in plan.ranges:
+                    passed_over.update(dict(planned.passed_over))
                     for chunk in tracker.reader.read(planned, plan.tables, stops=True):
                         table = next(each for each in plan.tables if each.table_id == chunk.table_id)
                         version = next(each for each in table.versions if each.version == chunk.version)
@@ -164,6 +183,7 @@ def came_of(case: Mapping[str, Any], directory: Path) -> dict[str, Any]:
         return {
             "rows": rows,
             "segments": segments,
+            "passed_over": dict(passed_over),
             "types": {
                 str(name): {column.name: str(column.type) for column in snapshot.columns}
                 for name, snapshot in catalog.tables.items()
@@ -206,6 +226,36 @@ def test_messages_are_the_rows_that_the_documentation_says(path: Path, tmp_path:
     assert wanted.get("stopped", {}).keys() == found["stopped"].keys()
     for table, part in wanted.get("stopped", {}).items():
         assert part in found["stopped"][table]
-    for what in ("rows", "segments", "types", "keys", "statements"):
+    for what in ("rows", "segments", "passed_over", "types", "keys", "statements"):
         if what in wanted:
             assert wanted[what] == found[what], what
+
+
+@pytest.mark.parametrize("path", OF_EVENTS, ids=lambda path: path.stem)
+def test_messages_are_the_events_that_the_documentation_says(path: Path) -> None:
+    case = json.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
+    assert case["follows"]
+    topic, writers = Topic(case["messages"], case.get("registry", {})), recorded_writers(case)
+    decoder = decoder_of(
+        case["format"],
+        zone=case.get("time_zone", "UTC"),
+        writers=writers,
+        topic=case.get("topic", "t"),
+        modes=DebeziumModes(**case.get("debezium", {})),
+    )
+
+    found = []
+    for message in topic.waiting:
+        for event in decoder.events(message.key(), message.value(), "t:0:0", 1_700_000_000_000_000):
+            if isinstance(event, Event):
+                op = f"{event.op} by key" if event.keyed else event.op
+                found.append([op, str(event.table), plain(event.before), plain(event.after), *event.unknown])
+            elif isinstance(event, SqlEvent):
+                found.append([event.sql, event.database])
+
+    assert json.loads(path.read_text(encoding="utf-8"))["events"] == found
+
+
+def plain(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """An event's row as goldens have it: numbers with a fraction as text."""
+    return None if row is None else {name: shown(value) for name, value in row.items()}

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from connectors.readers.kafka.registry.client import RegisteredSchema, RegistryDown, RegistrySettings, SchemaRegistry
 from historian.errors import SourceError
@@ -18,9 +25,9 @@ NOT_FOUND = (404, {"error_code": 40403, "message": "Schema not found"})
 
 
 class Answers:
-    """A registry that answers as it is told; ``asked``: path and authorization of each request."""
+    """A registry that answers as it is told, encrypted with a *certificate*; ``asked``: path and authorization of each request."""
 
-    def __init__(self, answers: dict[str, tuple[int, Any]]) -> None:
+    def __init__(self, answers: dict[str, tuple[int, Any]], certificate: Path | None = None) -> None:
         self.asked: list[tuple[str, str]] = []
         answering = self
 
@@ -37,7 +44,11 @@ class Answers:
                 """Says nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.url = f"http{'s' if certificate else ''}://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def close(self) -> None:
@@ -69,7 +80,10 @@ def test_what_a_schema_refers_to_comes_with_it() -> None:
     with answering(answers) as (_, registry):
         found = registry.schema(1)
 
-    assert RegisteredSchema(kind="AVRO", text="one", references=(RegisteredSchema(kind="AVRO", text="two"),)) == found
+    assert (
+        RegisteredSchema(kind="AVRO", text="one", references=(RegisteredSchema(kind="AVRO", text="two", name="n"),))
+        == found
+    )
 
 
 def test_an_id_that_is_not_there_is_none_and_asked_for_again() -> None:
@@ -122,3 +136,64 @@ def test_it_says_in_which_languages_schemas_are() -> None:
         assert ("AVRO", "JSON") == registry.languages()
     with answering({"/schemas/types": (200, {"a": 1})}) as (_, registry), pytest.raises(SourceError, match="no schema"):
         registry.languages()
+
+
+def test_a_token_is_sent_and_not_shown() -> None:
+    with answering({"/schemas/ids/7": (200, {"schema": "x"})}, token="s3cret") as (server, registry):
+        registry.schema(7)
+
+    assert [("/schemas/ids/7", "Bearer s3cret")] == server.asked
+    assert "s3cret" not in repr(registry.settings)
+
+
+def test_of_several_addresses_that_which_answers_is_asked_first_from_then_on() -> None:
+    busy = {"/schemas/ids/1": (503, {}), "/schemas/ids/2": (503, {})}
+    there = {"/schemas/ids/1": (200, {"schema": "one"}), "/schemas/ids/2": (200, {"schema": "two"})}
+    with closing(Answers(busy)) as first, closing(Answers(there)) as second:
+        registry = SchemaRegistry(RegistrySettings(url=f"http://127.0.0.1:1, {first.url}/, {second.url}"))
+
+        found = [registry.schema(1), registry.schema(2)]
+
+        assert ["one", "two"] == [each.text for each in found if each]
+        assert (["/schemas/ids/1"], ["/schemas/ids/1", "/schemas/ids/2"]) == (
+            [path for path, _ in first.asked],
+            [path for path, _ in second.asked],
+        )
+        nobody = SchemaRegistry(RegistrySettings(url=f"http://127.0.0.1:1,{first.url}"))
+        with pytest.raises(RegistryDown, match="HTTP status 503"):
+            nobody.schema(1)
+
+
+def own_certificate(directory: Path) -> Path:
+    """A certificate for the loopback address that nobody but itself has signed, with its key."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(timezone.utc)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "registry")])
+    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(7)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(names, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    plain = serialization.NoEncryption()
+    text = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+    path = directory / "registry.pem"
+    path.write_bytes(text + made.public_bytes(serialization.Encoding.PEM))
+    return path
+
+
+def test_a_certificate_is_verified_by_the_given_authority(tmp_path: Path) -> None:
+    path = own_certificate(tmp_path)
+    with closing(Answers({"/schemas/ids/1": (200, {"schema": "one"})}, path)) as server:
+        trusting = SchemaRegistry(RegistrySettings(url=server.url, ca=str(path)))
+        wary = SchemaRegistry(RegistrySettings(url=server.url))
+
+        assert RegisteredSchema(kind="AVRO", text="one") == trusting.schema(1)
+        with pytest.raises(RegistryDown, match="CERTIFICATE_VERIFY_FAILED"):
+            wary.schema(1)
+    assert [("/schemas/ids/1", "")] == server.asked

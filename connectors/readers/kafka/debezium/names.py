@@ -1,0 +1,28 @@
+"""What Debezium calls a table, as a table's name here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from historian.names import TableName
+
+__all__ = ["is_of_mysql", "schema_name", "table_name"]
+
+
+def schema_name(connector: Any, database: Any, schema: str) -> str:
+    """What stands for the database of a table in *schema*. A connector of SQL Server reads several databases, each with schemas of its own."""
+    return f"{database}.{schema}" if connector == "sqlserver" and isinstance(database, str) else schema
+
+
+def table_name(source: Mapping[str, Any]) -> TableName:
+    """The table of an envelope's ``source``: PostgreSQL's and Oracle's by its schema, SQL Server's by both, MongoDB's collection."""
+    database, schema = source.get("db"), source.get("schema")
+    if isinstance(schema, str):
+        database = schema_name(source.get("connector"), database, schema)
+    return TableName(str(database or ""), str(source.get("table") or source.get("collection") or ""))
+
+
+def is_of_mysql(source: Mapping[str, Any]) -> bool:
+    """Whether tables are named by database and table alone, which compiled code compares."""
+    return not isinstance(source.get("schema"), str) and source.get("collection") is None

@@ -1,0 +1,36 @@
+"""Settings of Debezium's connectors that change how values are written, for messages without their schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from connectors.readers.kafka.messages.events import Conventions
+
+__all__ = ["DEFAULT_MODES", "DebeziumModes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebeziumModes:
+    """What a connector is set to, in Debezium's words.
+
+    Attributes:
+        decimals: "precise", "double" or "string", of ``decimal.handling.mode``.
+        binary: "bytes", "base64", "base64-url-safe" or "hex", of ``binary.handling.mode``.
+        temporal: of ``time.precision.mode``.
+    """
+
+    decimals: str = "precise"
+    binary: str = "bytes"
+    temporal: str = "adaptive_time_microseconds"
+
+    def over(self, written: Conventions) -> Conventions:
+        """*written* as this connector writes."""
+        return replace(
+            written,
+            decimal="base64" if self.decimals == "precise" else "text",
+            binary="base64" if self.binary == "bytes" else self.binary,
+            temporal=self.temporal,
+        )
+
+
+DEFAULT_MODES = DebeziumModes()

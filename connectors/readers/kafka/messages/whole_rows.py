@@ -1,0 +1,48 @@
+"""Events that lack a part of the rows that they tell of: what has no state of rows cannot read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from connectors.readers.kafka.messages.events import Event
+from historian.errors import UnsupportedEvent
+
+__all__ = ["check_whole", "is_whole"]
+
+
+def check_whole(event: Event, place: str, columns: Iterable[str]) -> None:
+    """Refuses an event that lacks a part of its rows.
+
+    Args:
+        place: of its message, as ``TOPIC:PARTITION:OFFSET``.
+        columns: of the table: one that has no others than its key's is told whole by the key.
+
+    Raises:
+        UnsupportedEvent: it lacks one.
+    """
+    lacking = _lacking(event)
+    if event.keyed and event.before is not None and all(name in event.before for name in columns):
+        return
+    if lacking:
+        raise UnsupportedEvent(
+            "an event without the whole row that it takes back",
+            where=f"{event.table} at {place}",
+            expected="whole rows before and after, as binlog_row_image=FULL (PostgreSQL: REPLICA IDENTITY FULL) gives them",
+            found=f"op {event.op} with {lacking}",
+            next_step="set it at the source, and have the connector write its topics anew",
+        )
+
+
+def is_whole(event: Event) -> bool:
+    """Whether an event lacks nothing of its rows."""
+    return not _lacking(event)
+
+
+def _lacking(event: Event) -> str:
+    if event.op in "cru" and event.after is None:
+        return "after null"
+    if event.op in "ud" and event.before is None:
+        return "before null"
+    if event.keyed:
+        return "the key alone before"
+    return f"no value of {', '.join(event.unknown)}" if event.unknown else ""

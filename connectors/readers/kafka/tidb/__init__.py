@@ -1,0 +1,6 @@
+"""What TiCDC writes that no other format is like: its open protocol, its simple protocol, and its Avro.
+
+Its canal-json does not belong here (:mod:`connectors.readers.kafka.formats`), nor its Debezium form (:mod:`connectors.readers.kafka.debezium`).
+
+Open to other rooms: ``avro``, ``open_protocol``, ``simple``.
+"""
