@@ -22,7 +22,7 @@ from connectors.readers.kafka.tidb.open_protocol import OpenProtocol
 from connectors.readers.kafka.tidb.simple import SimpleProtocol
 from historian.errors import SourceError
 
-__all__ = ["FORMATS", "advice_of", "decoder_of", "has_statements", "writers_of"]
+__all__ = ["FORMATS", "advice_of", "decoder_of", "has_statements", "has_watermarks", "writers_of"]
 
 _SCHEMALESS = "debezium_json_schemaless"
 
@@ -78,6 +78,7 @@ _MAKE: Mapping[str, Callable[[_Asked], Decoder]] = {
 FORMATS = tuple(_MAKE)
 """Names of all formats."""
 
+_WITH_WATERMARKS = ("ticdc_open_protocol", "ticdc_simple", "ticdc_debezium", "ticdc_canal_json")
 _WITH_STATEMENTS = ("ticdc_open_protocol", "ticdc_simple", "ticdc_debezium")
 
 
@@ -113,6 +114,15 @@ def has_statements(name: str) -> bool:
     return name in _WITH_STATEMENTS or (flat is not None and bool(flat.is_ddl or flat.ddl_ops))
 
 
+def has_watermarks(name: str) -> bool:
+    """Whether messages of the format *name* may be watermarks."""
+    return name in _WITH_WATERMARKS
+
+
 def advice_of(name: str) -> str:
     """What to do where messages of the format *name* tell too little of a table."""
+    if name == "ticdc_simple":
+        return (
+            "have TiCDC send BOOTSTRAP messages (send-bootstrap-interval-in-sec), or give the tables by source.schema"
+        )
     return "" if name not in FLAT_FORMATS else FLAT_FORMATS[name].without_types

@@ -15,7 +15,7 @@ from connectors.readers.base import (
     TableMapped,
 )
 from connectors.readers.kafka.client import Client, KafkaSettings, Partition, purged
-from connectors.readers.kafka.decoders import decoder_of, has_statements, writers_of
+from connectors.readers.kafka.decoders import decoder_of, has_statements, has_watermarks, writers_of
 from connectors.readers.kafka.messages.events import Event
 from historian.changelog.chunks import Chunk
 from historian.errors import LogPurged, LogReplaced, SourceError, UnsupportedEvent
@@ -142,13 +142,20 @@ class KafkaReader:
             ends = {partition: min(end, until.offsets.offset(*partition) or 0) for partition, end in ends.items()}
         ranges = {partition: (at, max(at, ends[partition])) for partition, at in begins.items()}
         scan = TopicScan(ranges, self._settings, self._writers)
-        with closing(self._client.messages(ranges)) as batches:
-            for messages in batches:
-                scan.take(messages, limit_bytes)
+        # A plan that ended with a watermark left it right before this one.
+        back = int(has_watermarks(self._settings.format))
+        wanted = {at: (max(bounds[at][0], begin - back), end) for at, (begin, end) in ranges.items() if end > begin}
+        with closing(self._client.messages(wanted)) as batches:
+            for batch in batches:
+                before, messages = _split(batch, begins) if back else ([], batch)
+                scan.look_back(before)
+                if messages:
+                    scan.take(messages, limit_bytes)
                 if limit_bytes is not None and scan.size_bytes >= limit_bytes:
                     break
             else:
                 scan.complete()
+        scan.close()
         parts = scan.ranges()
         if not parts:
             return
@@ -257,6 +264,17 @@ class KafkaReader:
     def close(self) -> None:
         """Closes connections; the reader can be used again."""
         self._client.close()
+
+
+def _split(messages: list[Message], begins: Mapping[Partition, int]) -> tuple[list[Message], list[Message]]:
+    """Messages before where their partitions begin, and the others."""
+    at = [
+        (message.offset() or 0) >= begins[str(message.topic()), int(message.partition() or 0)] for message in messages
+    ]
+    if all(at):
+        return [], messages
+    pairs = list(zip(messages, at, strict=True))
+    return [message for message, is_in in pairs if not is_in], [message for message, is_in in pairs if is_in]
 
 
 def _unread(place: str, message: Message, error: UnsupportedEvent) -> tuple[str, int, bytes, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +36,17 @@ _SQL_VERSION = 80_400
 """Of the server whose statements come in messages, which do not tell it: they are read as the present one reads them."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Closed:
+    """How far a partition was read with a watermark: up to the offset behind it, with so many ranges before the last one, which has all this."""
+
+    offset: int
+    ranges: int
+    begun: int
+    size_bytes: int
+    passed_over: Counter[str]
+
+
 class TopicScan:
     """What is met behind a start, partition by partition.
 
@@ -58,6 +69,7 @@ class TopicScan:
         self._schemas: dict[tuple[Partition, TableName], RowSchema] = {}
         self._stated_us: dict[Partition, int] = {}
         self._promised_us: dict[Partition, int] = {}
+        self._closed: dict[Partition, _Closed] = {}
         self._row_times: dict[tuple[Partition, TableName], RowTimes] = {}
         self._has_statements = has_statements(settings.format)
         # What one partition tells bit by bit says nothing of another one, which may be further.
@@ -99,6 +111,19 @@ class TopicScan:
                 self._begun[partition] = self._reached[partition]
                 self._bytes[partition] = 0
                 self._passed_over[partition] = Counter()
+
+    def look_back(self, messages: Sequence[Message]) -> None:
+        """Looks at messages before the scan's start, of which a watermark holds for those behind it."""
+        for message in messages:
+            partition = (str(message.topic()), int(message.partition() or 0))
+            where = f"{partition[0]}:{partition[1]}:{message.offset()}"
+            try:
+                events = self._decoders[partition].events(message.key(), message.value(), where)
+            except UnsupportedEvent:
+                continue  # the plan before has told, or left it to the dead letters
+            for event in events:
+                if isinstance(event, Watermark):
+                    self._promised_us[partition] = event.time_us
 
     def _take_batch(self, partition: Partition, batch: Batch) -> None:
         """Takes the next messages of a partition: where compiled code finds no other schema than the last one, it does no more."""
@@ -162,6 +187,13 @@ class TopicScan:
             if isinstance(event, Watermark):
                 self._passed_over[partition]["watermark"] += 1
                 self._promised_us[partition] = max(self._promised_us.get(partition, 0), event.time_us)
+                self._closed[partition] = _Closed(
+                    offset=offset + 1,
+                    ranges=len(self._parts[partition]),
+                    begun=self._begun[partition],
+                    size_bytes=self._bytes[partition],
+                    passed_over=self._passed_over[partition].copy(),
+                )
                 continue
             self.event_time_us = max(self.event_time_us, event.event_time_us)
             if isinstance(event, SqlEvent):
@@ -218,9 +250,9 @@ class TopicScan:
                 met.setdefault(((topic, int(number)), item.table), []).append(item)
         times_us = {*stated_us, *(item.event_time_us for _, item in self.found if isinstance(item, Statement))}
         for key, row_times in self._row_times.items():
-            told = {item.place.offset for item in met[key]}
+            told = {item.place.offset for item in met.get(key, ())}
             for offset, time_us in sorted({first for each in times_us if (first := row_times.first_at(each))}):
-                if offset not in told:
+                if offset not in told and told and offset < self._reached[key[0]]:
                     last = max(
                         (each for each in met[key] if each.place.offset < offset), key=lambda each: each.place.offset
                     )
@@ -230,6 +262,17 @@ class TopicScan:
     def complete(self) -> None:
         """All messages have come; offsets up to the ends without one are read too."""
         self._reached = {partition: end for partition, (_, end) in self._ranges.items()}
+
+    def close(self) -> None:
+        """Ends each partition behind the last watermark that was met in it, if any: a plan then ends where its source's times do."""
+        for partition, closed in self._closed.items():
+            self._parts[partition] = self._parts[partition][: closed.ranges]
+            self._begun[partition], self._reached[partition] = closed.begun, closed.offset
+            self._bytes[partition], self._passed_over[partition] = closed.size_bytes, closed.passed_over
+        ends = {f"{topic}:{number}": closed.offset for (topic, number), closed in self._closed.items()}
+        self.found = [
+            each for each in self.found if each[1].place.offset < ends.get(each[1].place.file, each[1].place.offset + 1)
+        ]
 
     def ranges(self) -> tuple[PartitionRange, ...]:
         """What was read, by partition; a long part of one is several ranges, which are read side by side."""

@@ -1,4 +1,4 @@
-"""A real Kafka Connect with Debezium's connector of MySQL for tests: what a server's tables hold, in topics of a broker, as JSON or Avro."""
+"""A real Kafka Connect with Debezium's connectors of MySQL and PostgreSQL for tests: what a server's tables hold, in topics of a broker, as JSON or Avro."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from pathlib import Path
 
 from databases.java_parts import jars_of, kill_all, started
 from databases.kafka import Kafka
+from databases.postgres import Postgres
 from databases.registry import Registry
 from databases.servers import Server, ServerError, free_port
 
-__all__ = ["Connect", "avro_settings", "debezium_settings", "start_connect"]
+__all__ = ["Connect", "avro_settings", "debezium_settings", "postgres_settings", "start_connect"]
 
 START_S = 90
 
@@ -93,6 +94,28 @@ def avro_settings(registry: Registry) -> dict[str, str]:
     } | {"schema.name.adjustment.mode": "avro", "field.name.adjustment.mode": "avro"}
 
 
+def postgres_settings(server: Postgres, kafka: Kafka, prefix: str, database: str, **settings: str) -> dict[str, str]:
+    """A connector's settings: the tables of a *database* of PostgreSQL in topics ``prefix.schema.table``; *settings*: underscores for dots."""
+    user, _, place = server.address.partition("@")
+    host, _, port = place.rpartition(":")
+    return {
+        "name": prefix,
+        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+        "tasks.max": "1",
+        "database.hostname": host,
+        "database.port": port,
+        "database.user": user,
+        "database.password": "none",
+        "database.dbname": database,
+        "topic.prefix": prefix,
+        "plugin.name": "pgoutput",
+        "snapshot.mode": "no_data",
+        "poll.interval.ms": "50",
+        "producer.override.linger.ms": "0",
+        "schema.history.internal.kafka.bootstrap.servers": kafka.brokers,
+    } | {key.replace("_", "."): value for key, value in settings.items()}
+
+
 def start_connect(directory: Path, kafka: Kafka, *connectors: dict[str, str]) -> Connect:
     """Starts a worker with *connectors*, each by its settings, in *directory* and waits until they run."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -109,6 +132,12 @@ def start_connect(directory: Path, kafka: Kafka, *connectors: dict[str, str]) ->
     return Connect(url=url, connectors=names, directory=directory, _running=[_run(directory, url, names)])
 
 
+def _parts(directory: Path, connectors: tuple[str, ...]) -> list[str]:
+    """Further lists of jars that the connectors need."""
+    settings = [(directory / f"{each}.properties").read_text(encoding="utf-8") for each in connectors]
+    return ["debezium_postgres"] if any("PostgresConnector" in each for each in settings) else []
+
+
 def _run(directory: Path, url: str, connectors: tuple[str, ...]) -> subprocess.Popen[bytes]:
     log = directory / "connect.log"
     arguments = [str(directory / "worker.properties"), *(str(directory / f"{each}.properties") for each in connectors)]
@@ -118,7 +147,7 @@ def _run(directory: Path, url: str, connectors: tuple[str, ...]) -> subprocess.P
         "org.apache.kafka.connect.cli.ConnectStandalone",
         arguments,
         heap="512m",
-        more=jars_of("avro_converter"),
+        more=(*jars_of("avro_converter"), *(jar for part in _parts(directory, connectors) for jar in jars_of(part))),
     )
     deadline_s = time.monotonic() + START_S
     waiting, state = list(connectors), "nothing"

@@ -124,6 +124,7 @@ def _run(directory: Path, port: int) -> subprocess.Popen[bytes]:
         "jit": "off",
         "max_connections": 50,
         "shared_buffers": "32MB",
+        "wal_level": "logical",
     }
     command = [str(prepare() / "root" / BIN / "postgres"), "-D", str(directory / "data")]
     command += [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]

@@ -9,8 +9,8 @@ import orjson
 from connectors.readers.kafka.debezium.changes import changed, is_change
 from connectors.readers.kafka.debezium.names import is_of_mysql
 from connectors.readers.kafka.debezium.schemas import UNLIKE_A_SCHEMA, columns_of
-from connectors.readers.kafka.debezium.statements import statement_of
-from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent
+from connectors.readers.kafka.debezium.statements import statement_of, watermark_of
+from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent, Watermark
 from connectors.readers.kafka.messages.parsing import parsed
 from historian.errors import UnsupportedEvent
 
@@ -20,7 +20,6 @@ PAYLOAD = b',"payload":'
 _SCHEMA = b'{"schema":'
 """What messages begin with; behind the schema stands ``PAYLOAD``, then the event and a brace."""
 
-_STATEMENT = b'"ddl"'
 _DECIMAL = b"connect.data.Decimal"
 _REMEMBERED = 1000
 _NO_ROWS = (b'.common.Heartbeat"', b'.common.TransactionMetadataValue"', b'.SchemaChangeValue"')
@@ -31,7 +30,7 @@ class EventReader:
     """Reads messages, and takes a schema apart once. Not for several threads at once.
 
     Args:
-        statements: changes of schemas stand among the rows, where they were executed (TiCDC); else they are passed over.
+        statements: changes of schemas, and watermarks, stand among the rows (TiCDC); else such messages are passed over.
     """
 
     def __init__(self, *, statements: bool = False) -> None:
@@ -44,12 +43,13 @@ class EventReader:
         value: bytes | None,
         where: str,
         time_us: int = 0,  # noqa: ARG002 messages tell when the source changed the row
-    ) -> tuple[Event | SqlEvent, ...]:
+    ) -> tuple[Event | SqlEvent | Watermark, ...]:
         """As :meth:`event`, as :class:`connectors.readers.kafka.messages.events.Decoder` has it; with ``statements`` those too."""
-        if self._statements and value is not None and _STATEMENT in value:
-            statement = statement_of(self._parts(value, where)[1], where, _unlike)
-            if statement is not None:
-                return (statement,)
+        if self._statements and value is not None:
+            payload = self._parts(value, where)[1]
+            other = statement_of(payload, where, _unlike) or watermark_of(payload, where, _unlike)
+            if other is not None:
+                return (other,)
         found = self.event(key, value, where)
         return () if found is None else (found,)
 
