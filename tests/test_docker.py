@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -9,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from connectors.config import KafkaSource, load_config
 from databases.server_builds import BUILDS
 from databases.servers import server_options
 
@@ -81,3 +83,32 @@ def test_ports_are_given_once(services: dict[str, Any]) -> None:
     ports = [port for service in services.values() for port in service["ports"]]
 
     assert len(set(ports)) == len(BUILDS)
+
+
+def test_the_example_of_kafka_fits_together() -> None:
+    """What the parts call one another, as far as it can be seen without an engine."""
+    directory = DOCKER / "kafka"
+    services = yaml.safe_load((directory / "compose.yaml").read_text())["services"]
+    connector = json.loads((directory / "debezium.json").read_text())
+    source = load_config(directory / "shop.yaml").source
+
+    assert isinstance(source, KafkaSource)
+    inside = services["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"].split(",")[0].removeprefix("INSIDE://")
+    assert {inside} == {
+        source.brokers,
+        services["connect"]["environment"]["BOOTSTRAP_SERVERS"],
+        connector["schema.history.internal.kafka.bootstrap.servers"],
+    }
+    assert connector["database.hostname"] in services
+    assert connector["database.password"] == services["mysql"]["environment"]["MYSQL_ROOT_PASSWORD"]
+    database = services["mysql"]["environment"]["MYSQL_DATABASE"]
+    assert (f"{connector['topic.prefix']}.{database}.*",) == source.topics
+    assert "true" == connector["value.converter.schemas.enable"]
+    mounted = [volume.split(":") for volume in services["historian"]["volumes"] if volume.startswith("./")]
+    assert [("./shop.yaml", services["historian"]["command"][1])] == [(place, at) for place, at, _ in mounted]
+    assert [] == [
+        each
+        for name in services
+        for port in services[name].get("ports", ())
+        if not (each := port).startswith("127.0.0.1:")
+    ]

@@ -184,7 +184,7 @@ class Client:
     def unreadable_topics(self) -> tuple[str, ...]:
         """Topics that the brokers do not let be read, as far as they tell. Retryable."""
         from confluent_kafka import KafkaException, TopicCollection
-        from confluent_kafka.admin import AclOperation, AdminClient
+        from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr-defined]  # it stands in no list
 
         topics = sorted({topic for topic, _ in self.partitions()})
         if not topics:
@@ -206,7 +206,7 @@ class Client:
     def retention_ms(self) -> dict[str, int]:
         """By topic how long its messages are kept; none of topics that keep them, or of which the brokers do not tell. Retryable."""
         from confluent_kafka import KafkaException
-        from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+        from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]  # as above
 
         topics = sorted({topic for topic, _ in self.partitions()})
         if not topics:

@@ -2,5 +2,5 @@
 
 What fields of Kafka Connect are as columns does not belong here (:mod:`connectors.readers.kafka.debezium`).
 
-Open to other rooms: ``columnar``, ``events``, ``programs``, ``writers``.
+Open to other rooms: ``columnar``, ``connect_schemas``, ``events``, ``programs``, ``writers``.
 """

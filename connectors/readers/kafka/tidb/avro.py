@@ -16,7 +16,7 @@ from historian.schema.snapshots import Column, ColumnType
 __all__ = ["TidbAvroRows"]
 
 _OURS = "_tidb_"
-_TEXT = {"charset": "utf8mb4", "collation": "utf8mb4_bin"}
+_CHARSET, _COLLATION = "utf8mb4", "utf8mb4_bin"
 _TYPES: Mapping[str, ColumnType] = {
     "INT": ColumnType(name="int"),
     "INT UNSIGNED": ColumnType(name="int", unsigned=True),
@@ -27,7 +27,7 @@ _TYPES: Mapping[str, ColumnType] = {
     "DOUBLE": ColumnType(name="double"),
     "DOUBLE UNSIGNED": ColumnType(name="double", unsigned=True),
     "BLOB": ColumnType(name="longblob"),
-    "TEXT": ColumnType(name="longtext", **_TEXT),
+    "TEXT": ColumnType(name="longtext", charset=_CHARSET, collation=_COLLATION),
     "DATE": ColumnType(name="date"),
     "DATETIME": ColumnType(name="datetime", fraction=6),
     "TIMESTAMP": ColumnType(name="timestamp", fraction=6),
@@ -123,7 +123,9 @@ def _type(kind: Mapping[str, Any]) -> ColumnType:
     parameters = kind["connect.parameters"]
     name = str(parameters["tidb_type"])
     if name in ("ENUM", "SET"):
-        return ColumnType(name=name.lower(), labels=labels_of(str(parameters["allowed"])), **_TEXT)
+        return ColumnType(
+            name=name.lower(), labels=labels_of(str(parameters["allowed"])), charset=_CHARSET, collation=_COLLATION
+        )
     if name == "BIT":
         return ColumnType(name="bit", length=int(parameters["length"]))
     if name.startswith("DECIMAL"):

@@ -20,7 +20,7 @@ __all__ = ["OpenProtocol"]
 _VERSION = 1
 _ROW, _STATEMENT, _RESOLVED = 1, 2, 3
 _BINARY, _HANDLE, _PRIMARY, _NULLABLE, _UNSIGNED = 0x01, 0x02, 0x08, 0x40, 0x80
-_TEXT = {"charset": "utf8mb4", "collation": "utf8mb4_bin"}
+_CHARSET, _COLLATION = "utf8mb4", "utf8mb4_bin"
 _INTEGERS = {1: "tinyint", 2: "smallint", 3: "int", 8: "bigint", 9: "mediumint"}
 _OTHERS: Mapping[int, ColumnType] = {
     4: ColumnType(name="float"),
@@ -34,8 +34,8 @@ _OTHERS: Mapping[int, ColumnType] = {
     16: ColumnType(name="bit"),
     245: ColumnType(name="json"),
     246: ColumnType(name="decimal"),
-    247: ColumnType(name="enum", **_TEXT),
-    248: ColumnType(name="set", **_TEXT),
+    247: ColumnType(name="enum", charset=_CHARSET, collation=_COLLATION),
+    248: ColumnType(name="set", charset=_CHARSET, collation=_COLLATION),
 }
 _TEXTS = {15: "long", 249: "tiny", 250: "medium", 251: "long", 252: "", 253: "long", 254: "long"}
 """What stands before TEXT or BLOB of types that are one or the other. CHAR and VARCHAR are told without their length."""
@@ -182,7 +182,7 @@ def _type(code: Any, flags: int) -> ColumnType:
     if code in _TEXTS:
         if flags & _BINARY:
             return ColumnType(name=f"{_TEXTS[code]}blob")
-        return ColumnType(name=f"{_TEXTS[code]}text", **_TEXT)
+        return ColumnType(name=f"{_TEXTS[code]}text", charset=_CHARSET, collation=_COLLATION)
     return _OTHERS.get(code) or ColumnType(name="" if code == 6 else f"type {code}")
 
 
