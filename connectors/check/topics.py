@@ -109,7 +109,13 @@ def _format(
     tables, looked, unread = set[str](), 0, list[UnsupportedEvent]()
     seen: list[tuple[bytes | None, bytes | None]] = []
     for partition in islice(partitions, _PARTITIONS):
-        decoder = decoder_of(source.format, writers=writers, topic=partition[0], modes=source.modes)
+        decoder = decoder_of(
+            source.format,
+            writers=writers,
+            topic=partition[0],
+            modes=source.modes,
+            message_schema=client.settings.message_schema,
+        )
         low, high = client.bounds(partition)
         for batch in client.messages({partition: (low, min(high, low + _SNIFFED))}):
             for message in batch:

@@ -168,6 +168,7 @@ class KafkaSource:
         schema: an SQL file that makes tables of which messages tell too little; ``time_zone``: of TIMESTAMPs without one.
         registry: that has the schemas of messages, where the format wants one.
         modes: of a connector of Debezium's that writes no schema.
+        message_schema: a file with the schema of messages that neither have it nor name it.
         group: whose offsets at the brokers tell how far a run is; "": none is told.
         unreadable: what becomes of messages that cannot be read, "fail" or "dead_letter".
     """
@@ -184,6 +185,7 @@ class KafkaSource:
     registry: RegistrySettings | None = None
     unreadable: str = FAIL
     modes: DebeziumModes = DEFAULT_MODES
+    message_schema: Path | None = None
     group: str = ""
 
     @property

@@ -166,6 +166,7 @@ class KafkaDocument(Model):
         "canal_json",
         "ticdc_canal_json",
         "ticdc_simple",
+        "ticdc_simple_avro",
         "ticdc_open_protocol",
         "ticdc_avro",
         "ticdc_debezium",
@@ -191,6 +192,10 @@ class KafkaDocument(Model):
         default=None,
         alias="schema",
         description="An SQL file of CREATE TABLE statements, for tables whose types the messages do not tell.",
+    )
+    message_schema: ExistingPath = Field(
+        default=None,
+        description="The file `pkg/sink/codec/simple/message.json` of the TiCDC release that writes, which `ticdc_simple_avro` needs.",
     )
     time_zone: Annotated[str, AfterValidator(_zone)] = Field(
         default="UTC",
@@ -218,6 +223,9 @@ class KafkaDocument(Model):
 
     @model_validator(mode="after")
     def _registry(self) -> KafkaDocument:
+        if (self.format == "ticdc_simple_avro") != (self.message_schema is not None):
+            wanted = "message_schema" if self.message_schema is None else "no message_schema"
+            raise ValueError(f"format {self.format} needs {wanted}")
         if self.debezium != DebeziumDocument() and self.format not in _BY_MODES:
             raise ValueError(f"format {self.format} tells how values are written: leave source.debezium out")
         if self.format not in _MAYBE_BY_REGISTRY and (self.format in _BY_REGISTRY) != (self.registry is not None):
@@ -239,5 +247,6 @@ class KafkaDocument(Model):
             registry=None if self.registry is None else self.registry.plain(),
             unreadable=self.unreadable,
             modes=self.debezium.plain(),
+            message_schema=self.message_schema,
             group=self.group,
         )

@@ -45,6 +45,7 @@ def kafka_settings(source: KafkaSource) -> KafkaSettings:
         zone=source.time_zone,
         registry=source.registry,
         modes=source.modes,
+        message_schema="" if source.message_schema is None else source.message_schema.read_text(encoding="utf-8"),
         keeps_unread=source.unreadable == DEAD_LETTER,
     )
 

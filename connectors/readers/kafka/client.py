@@ -51,6 +51,7 @@ class KafkaSettings:
         format: how messages are written; ``zone``: of TIMESTAMPs that they have without one.
         registry: that has the schemas of such a format.
         modes: of a connector of Debezium's that writes no schema.
+        message_schema: of a format with a schema that neither its messages have nor a registry, as text.
         keeps_unread: messages that cannot be read are dead letters; else the first one is an error.
     """
 
@@ -61,6 +62,7 @@ class KafkaSettings:
     zone: str = "UTC"
     registry: RegistrySettings | None = None
     modes: DebeziumModes = DEFAULT_MODES
+    message_schema: str = ""
     keeps_unread: bool = False
 
 

@@ -20,6 +20,7 @@ from connectors.readers.kafka.registry.client import RegistrySettings, SchemaReg
 from connectors.readers.kafka.tidb.avro import TidbAvroRows
 from connectors.readers.kafka.tidb.open_protocol import OpenProtocol
 from connectors.readers.kafka.tidb.simple import SimpleProtocol
+from connectors.readers.kafka.tidb.simple_avro import avro_reader
 from historian.errors import SourceError
 
 __all__ = ["FORMATS", "advice_of", "decoder_of", "has_statements", "has_watermarks", "writers_of"]
@@ -36,6 +37,7 @@ class _Asked:
     writers: Writers | None
     topic: str
     modes: DebeziumModes
+    message_schema: str
 
     def registered(self, name: str) -> Writers:
         """The writers of a format that needs them."""
@@ -70,6 +72,7 @@ _MAKE: Mapping[str, Callable[[_Asked], Decoder]] = {
     "avro_upsert": lambda asked: AvroRows(asked.topic, asked.registered("avro_upsert")),
     "ticdc_open_protocol": lambda asked: OpenProtocol(zone=asked.zone),
     "ticdc_simple": lambda _: SimpleProtocol(),
+    "ticdc_simple_avro": lambda asked: SimpleProtocol(avro_reader(asked.message_schema)),
     "ticdc_avro": lambda asked: TidbAvroRows(asked.registered("ticdc_avro"), zone=asked.zone),
     "ticdc_debezium": lambda _: EventReader(statements=True),
     **{name: _flat(name) for name in FLAT_FORMATS},
@@ -78,8 +81,8 @@ _MAKE: Mapping[str, Callable[[_Asked], Decoder]] = {
 FORMATS = tuple(_MAKE)
 """Names of all formats."""
 
-_WITH_WATERMARKS = ("ticdc_open_protocol", "ticdc_simple", "ticdc_debezium", "ticdc_canal_json")
-_WITH_STATEMENTS = ("ticdc_open_protocol", "ticdc_simple", "ticdc_debezium")
+_WITH_WATERMARKS = ("ticdc_open_protocol", "ticdc_simple", "ticdc_simple_avro", "ticdc_debezium", "ticdc_canal_json")
+_WITH_STATEMENTS = ("ticdc_open_protocol", "ticdc_simple", "ticdc_simple_avro", "ticdc_debezium")
 
 
 def decoder_of(
@@ -90,6 +93,7 @@ def decoder_of(
     writers: Writers | None = None,
     topic: str = "",
     modes: DebeziumModes = DEFAULT_MODES,
+    message_schema: str = "",
 ) -> Decoder:
     """A decoder of the format *name*.
 
@@ -99,8 +103,10 @@ def decoder_of(
         writers: schemas of formats that have them in a registry, see :func:`writers_of`.
         topic: of the messages, which names the table of formats that do not.
         modes: of a connector of Debezium's that writes no schema.
+        message_schema: of a format with a schema that neither its messages have nor a registry.
     """
-    return _MAKE[name](_Asked(zone=zone, tells=tells, writers=writers, topic=topic, modes=modes))
+    asked = _Asked(zone=zone, tells=tells, writers=writers, topic=topic, modes=modes, message_schema=message_schema)
+    return _MAKE[name](asked)
 
 
 def writers_of(registry: RegistrySettings | None) -> Writers | None:
@@ -121,7 +127,7 @@ def has_watermarks(name: str) -> bool:
 
 def advice_of(name: str) -> str:
     """What to do where messages of the format *name* tell too little of a table."""
-    if name == "ticdc_simple":
+    if name in ("ticdc_simple", "ticdc_simple_avro"):
         return (
             "have TiCDC send BOOTSTRAP messages (send-bootstrap-interval-in-sec), or give the tables by source.schema"
         )

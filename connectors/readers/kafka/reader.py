@@ -195,6 +195,7 @@ class KafkaReader:
             writers=self._writers,
             topic=planned.topic,
             modes=self._settings.modes,
+            message_schema=self._settings.message_schema,
         )
         maker = ChunkMaker(planned, tables, sequence=sequence, as_text=as_text, stops=stops)
         partition = (planned.topic, planned.partition)

@@ -75,7 +75,12 @@ class TopicScan:
         # What one partition tells bit by bit says nothing of another one, which may be further.
         self._decoders = {
             partition: decoder_of(
-                settings.format, zone=settings.zone, writers=writers, topic=partition[0], modes=settings.modes
+                settings.format,
+                zone=settings.zone,
+                writers=writers,
+                topic=partition[0],
+                modes=settings.modes,
+                message_schema=settings.message_schema,
             )
             for partition in ranges
         }

@@ -79,6 +79,7 @@ def test_a_start_has_one_text(tmp_path: Path, text: str, start: str) -> None:
         ("topics: [x], format: debezium_avro, registry: {url: 'http://r', user: 'a:b'}", "source.registry.user"),
         ("topics: [x], format: debezium_avro, registry: {url: 'http://r,b'}", "source.registry.url"),
         ("topics: [x], format: debezium_avro, registry: {url: 'http://r', user: a, token: b}", "two ways in"),
+        ("topics: [x], format: ticdc_simple_avro", "needs message_schema"),
         ("topics: [x], debezium: {decimals: string}", "format debezium_json tells how values are written"),
         ("topics: [x], format: debezium_unwrapped, debezium: {binary: utf8}", "source.debezium.binary"),
     ],
@@ -96,6 +97,10 @@ def test_every_format_that_is_read_can_be_configured(tmp_path: Path, name: str) 
 
     by_registry = ("debezium_avro", "debezium_json_schema", "avro_upsert", "ticdc_avro")
     registry = ", registry: {url: 'http://r'}" if name in by_registry else ""
+
+    if name == "ticdc_simple_avro":
+        (tmp_path / "message.json").write_text("[]", encoding="utf-8")
+        registry = f", message_schema: {tmp_path}/message.json"
 
     found = loaded(
         tmp_path,

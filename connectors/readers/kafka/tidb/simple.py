@@ -1,8 +1,8 @@
-"""TiCDC's simple protocol as JSON: rows name the version of their table's schema, which messages before them have told."""
+"""TiCDC's simple protocol: rows name the version of their table's schema, which messages before them have told."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -22,10 +22,19 @@ _WRITTEN = Conventions(labels="number", documents="text", whole=True)
 _REMEMBERED = 10_000
 
 
-class SimpleProtocol:
-    """Reads messages. What they tell of a table serves for the rows behind them. Not for several threads at once."""
+def _of_json(value: bytes) -> Any:
+    return parsed(value, exact=True)
 
-    def __init__(self) -> None:
+
+class SimpleProtocol:
+    """Reads messages. What they tell of a table serves for the rows behind them. Not for several threads at once.
+
+    Args:
+        read: makes a message of a value; raises ValueError, TypeError or KeyError where it is none.
+    """
+
+    def __init__(self, read: Callable[[bytes], Any] = _of_json) -> None:
+        self._read = read
         self._told: dict[tuple[TableName, Any], RowSchema] = {}
         self._untold: dict[tuple[str, ...], RowSchema] = {}
 
@@ -42,15 +51,24 @@ class SimpleProtocol:
             UnsupportedEvent: it is none of this protocol, or its row is not in it.
         """
         try:
-            return self._events(_message(value), where)
+            if value is not None:
+                return self._events(self._message(value), where)
+            found = "no value"
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise UnsupportedEvent(
-                "a message is none of TiCDC's simple protocol as JSON",
-                where=where,
-                expected='{"version": 1, "type": ..., "commitTs": ...}',
-                found=str(error),
-                next_step="correct source.topics, or source.format",
-            ) from None
+            found = str(error)
+        raise UnsupportedEvent(
+            "a message is none of TiCDC's simple protocol",
+            where=where,
+            expected='{"version": 1, "type": ..., "commitTs": ...}',
+            found=found,
+            next_step="correct source.topics, or source.format",
+        )
+
+    def _message(self, value: bytes) -> Mapping[str, Any]:
+        message = self._read(value)
+        if not isinstance(message, dict) or message.get("version") != 1:
+            raise ValueError(value[:60].decode("utf-8", "replace"))
+        return message
 
     def _events(self, message: Mapping[str, Any], where: str) -> tuple[Event | SqlEvent | Watermark, ...]:
         kind = message["type"]
@@ -69,7 +87,8 @@ class SimpleProtocol:
     def _note(self, schema: Mapping[str, Any]) -> None:
         if len(self._told) >= _REMEMBERED:
             self._told.clear()
-        self._told[TableName(str(schema["schema"]), str(schema["table"])), schema["version"]] = told_schema(schema)
+        table = TableName(_database(schema), str(schema["table"]))
+        self._told[table, schema["version"]] = told_schema(schema)
 
     def _statement(self, message: Mapping[str, Any], at_us: int) -> SqlEvent:
         sql = message["sql"]
@@ -77,7 +96,7 @@ class SimpleProtocol:
             raise ValueError("a statement without text")
         # The database of names without one: of a rename that of the table before.
         schema = message.get("preTableSchema") or message.get("tableSchema") or {}
-        return SqlEvent(sql=sql, database=str(schema.get("schema") or ""), event_time_us=at_us)
+        return SqlEvent(sql=sql, database=_database(schema), event_time_us=at_us)
 
     def _row(self, message: Mapping[str, Any], op: str, at_us: int, where: str) -> Event:
         if message.get("handleKeyOnly") or message.get("claimCheckLocation"):
@@ -110,19 +129,20 @@ class SimpleProtocol:
         )
 
 
-def _message(value: bytes | None) -> dict[str, Any]:
-    if value is None:
-        raise ValueError("no value")
-    message = parsed(value, exact=True)
-    if not isinstance(message, dict) or message.get("version") != 1:
-        raise ValueError(value[:60].decode("utf-8", "replace"))
-    return message
+def _database(schema: Mapping[str, Any]) -> str:
+    """The database of a table's schema, which has another name in JSON than in Avro."""
+    return str(schema.get("schema") or schema.get("database") or "")
 
 
 def _values(row: Any) -> dict[str, Any]:
     if not isinstance(row, dict) or not row:
         raise ValueError("no row in `data` or `old`")
-    return {name: _moment(value) if isinstance(value, dict) else value for name, value in row.items()}
+    return {name: _plain(value) if isinstance(value, dict) else value for name, value in row.items()}
+
+
+def _plain(value: Mapping[str, Any]) -> Any:
+    """A value that is an object: a TIMESTAMP, or in Avro a BIGINT UNSIGNED as if it were signed."""
+    return int(value["value"]) % 2**64 if value.keys() == {"value"} else _moment(value)
 
 
 def _moment(value: Mapping[str, Any]) -> str:

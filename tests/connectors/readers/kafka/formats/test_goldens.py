@@ -12,7 +12,7 @@ of a schema in ``registry``, or JSON where it has ``json``. In a record ``{"byte
 - ``events``, in the place of all these: of each message what its decoder gives, where rows need a state of the table. An event is its
   operation ("d by key" where the key alone is told), its table, and the rows before and after it.
 
-Also there may be ``schema`` (SQL), ``time_zone``, ``debezium`` (how a connector is set), ``topic``, and ``plans``: after how many messages a plan ends.
+Also there may be ``schema`` (SQL), ``time_zone``, ``debezium`` (how a connector is set), ``message_schema``, ``topic``, and ``plans``: after how many messages a plan ends.
 """
 
 from __future__ import annotations
@@ -134,6 +134,7 @@ def tracked(case: Mapping[str, Any], topic: Topic, url: str) -> Generator[Tracke
             format=case["format"],
             zone=case.get("time_zone", "UTC"),
             modes=DebeziumModes(**case.get("debezium", {})),
+            message_schema=json.dumps(case.get("message_schema", "")),
         )
     )
     reader._client = topic  # type: ignore[assignment]
