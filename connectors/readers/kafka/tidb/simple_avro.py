@@ -41,7 +41,7 @@ def avro_reader(schema: str) -> Callable[[bytes], Any]:
     def read(value: bytes) -> Any:
         body = BytesIO(value)
         try:
-            found = schemaless_reader(body, made, None)
+            found: Any = schemaless_reader(body, made, None)
         except _UNREADABLE as error:
             raise ValueError(f"of another schema: {type(error).__name__} {error}".strip()) from None
         if body.tell() != len(value):
