@@ -81,7 +81,8 @@ def test_topics_that_must_not_be_read_are_named(kafka: Kafka, tmp_path: Path) ->
             (AclOperation.READ, AclPermissionType.DENY),
         )
     ]
-    for made in kafka.admin().create_acls(rules).values():
+    admin = kafka.admin()
+    for made in admin.create_acls(rules).values():
         made.result(30)
 
     result = found(configured(tmp_path, kafka, topic), "rights")

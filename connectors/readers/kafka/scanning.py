@@ -204,7 +204,7 @@ class TopicScan:
             if isinstance(event, SqlEvent):
                 self._take_statement(event, partition, place)
                 continue
-            if not located and event.event_time_us < self._promised_us.get(partition, 0):
+            if not located and event.event_time_us < self._promised_us.get(partition, event.event_time_us):
                 self._passed_over[partition][LATE] += 1
             if self._has_statements:
                 time_us = max(self._stated_us.get(partition, 0), event.event_time_us)

@@ -8,11 +8,11 @@ from typing import Any
 
 from connectors.readers.kafka.debezium.documents import document_change
 from connectors.readers.kafka.debezium.names import is_of_mysql, table_name
-from connectors.readers.kafka.debezium.times import LAST_US, time_us
+from connectors.readers.kafka.debezium.times import time_us
 from connectors.readers.kafka.messages.events import Event, RowSchema
 from historian.errors import UnsupportedEvent
 
-__all__ = ["LAST_US", "UNAVAILABLE", "changed", "is_change"]
+__all__ = ["UNAVAILABLE", "changed", "is_change"]
 
 UNAVAILABLE = "__debezium_unavailable_value"
 """What stands for a value that an update did not change and the source's log does not hold (PostgreSQL's TOAST, LOBs of Oracle)."""
@@ -63,7 +63,7 @@ def changed(
     before, after = payload.get("before"), payload.get("after")
     if not isinstance(before, dict | None) or not isinstance(after, dict | None):
         raise unlike(where, "`before` or `after` is no row")
-    keyed = False
+    at_us, keyed = time_us(source, where, unlike), False
     if op == "d" and (before is None or source.get("connector") == "postgresql"):
         fields = key()
         if fields and (before is None or _has_key_alone(before, fields)):
@@ -77,7 +77,7 @@ def changed(
         op=op,
         before=before,
         after=after,
-        event_time_us=time_us(source, where, unlike),
+        event_time_us=at_us,
         keyed=keyed,
         unknown=unknown,
     )

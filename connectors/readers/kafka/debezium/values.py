@@ -41,7 +41,7 @@ def arrow_column(values: Sequence[Any], field: Field, kind: ColumnType) -> pa.Ar
         # A signed number by default, and exact by bigint.unsigned.handling.mode=precise.
         made = [None if value is None else int(value) % _BIGINTS for value in made]
     if pa.types.is_floating(wanted):
-        made = [None if value is None else _float(value) for value in made]
+        made = [_float(value) if isinstance(value, Decimal) else value for value in made]
     if pa.types.is_timestamp(wanted) or pa.types.is_date(wanted):
         return pa.array(made, pa.int32() if pa.types.is_date(wanted) else pa.int64()).cast(wanted)
     if pa.types.is_decimal(wanted):
@@ -68,11 +68,9 @@ def _reading(field: Field) -> Callable[[Any], Any] | None:
     return binary if field.type == "bytes" else None
 
 
-def _float(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        raise TypeError(f"no number: {value!r}")
+def _float(value: Decimal) -> float:
     found = float(value)
-    if math.isinf(found) and not isinstance(value, float):
+    if math.isinf(found):
         raise ValueError(f"no double has that value: {value!r}")
     return found
 
