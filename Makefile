@@ -102,6 +102,18 @@ docs: sync  ## Build the site of docs/ in build/site; a dead link fails
 	@NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --quiet --strict
 	@echo "docs: build/site/index.html"
 
+.PHONY: wheel-kernels
+wheel-kernels: sync  ## Build into dist/ the wheel that brings compiled kernels for this Python and numba, and try it in a clean environment
+	@rm -rf build/kernels && mkdir -p build/kernels dist
+	@NUMBA_CACHE_DIR=$$PWD/build/kernels/code NUMBA_CPU_NAME=$$($(python) -c 'from historian.shipped_code import BASELINE; print(BASELINE)') \
+	  NUMBA_CPU_FEATURES= $(python) -m connectors.compile
+	@HISTORIAN_KERNELS=$$PWD/build/kernels/code uv build --quiet --wheel --python $(python) --out-dir build/kernels/dist
+	@uv venv --quiet --python $(python) build/kernels/venv
+	@uv export --quiet --locked --no-dev --no-emit-project --format requirements-txt --output-file build/kernels/requirements.txt
+	@uv pip install --quiet --python build/kernels/venv/bin/python -r build/kernels/requirements.txt build/kernels/dist/*.whl
+	@cd build/kernels && XDG_CACHE_HOME=$$PWD/cache venv/bin/python -m connectors.compile 2>told; cat told; ! grep -q 'compiling kernels' told
+	@cp build/kernels/dist/*.whl dist/ && ls dist
+
 .PHONY: wheel-test
 wheel-test: sync  ## Build the wheel, install it into a clean environment, use it from there
 	@rm -rf build/wheel && mkdir -p build/wheel

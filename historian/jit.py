@@ -4,6 +4,7 @@ Compiled code lies beside the package, else in the user's cache directory. Where
 own in the system's temporary directory, until that is cleared. Where NUMBA_CACHE_DIR is set it lies there, under names that
 do not depend on where the package is installed. Such a directory, filled by ``python -m connectors.compile``, serves any
 machine with the same release, Python and processor. With NUMBA_CPU_NAME=generic on both sides any processor of the family.
+Where it is not set, code that came with the wheel serves too (:mod:`historian.shipped_code`).
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from numba.core import config, event
+from numba.core import config, event, registry
 
-__all__ = ["compiled", "content_stamp", "is_kept_in", "kept_code"]
+from historian.shipped_code import knows, look_there
+
+__all__ = ["compiled", "content_stamp", "has_code", "is_kept_in", "kept_code"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -37,6 +40,7 @@ def compiled(function: _Function, *, stamp: str, nogil: bool, inlined: bool = Fa
     """
     settings: Any = config
     wanted = settings.CACHE_DIR
+    is_shipped_wanted = not wanted
     try:
         made: Any = numba.njit(nogil=nogil, forceinline=inlined, **_OPTIONS)(function)
     except RuntimeError as error:
@@ -52,6 +56,8 @@ def compiled(function: _Function, *, stamp: str, nogil: bool, inlined: bool = Fa
     cache._cache_file._source_stamp = stamp  # noqa: SLF001
     if wanted:
         _keep_in(cache, Path(wanted) / function.__module__)
+    if is_shipped_wanted:
+        look_there(cache, function.__module__)
     _listener.kernels.add(made)
     return made  # type: ignore[no-any-return]
 
@@ -62,6 +68,15 @@ def content_stamp(*packages: Path) -> str:
     for path in (Path(__file__), *(path for package in packages for path in sorted(package.rglob("*.py")))):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
+
+
+def has_code(kernel: Any, arguments: tuple[Any, ...]) -> bool:
+    """Whether code of *kernel* for these types is there, in this process or on disk for this processor. Loads none."""
+    if arguments in kernel.overloads:
+        return True
+    cache = kernel._cache  # noqa: SLF001 - numba does not tell without loading it
+    target: Any = registry.cpu_target.target_context
+    return knows(cache._cache_file, cache._index_key(arguments, target.codegen()))  # noqa: SLF001
 
 
 def kept_code() -> Iterator[tuple[str, Path]]:

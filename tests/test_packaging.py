@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import pickle
 import re
 import subprocess
@@ -62,6 +63,22 @@ def test_wheel_has_what_the_page_is_made_of(wheel: zipfile.ZipFile) -> None:
     assets = [name for name in wheel.namelist() if name.startswith("connectors/page/assets/")]
 
     assert ["page.css", "page.html", "page.js"] == sorted(Path(name).name for name in assets)
+
+
+def test_wheel_with_kernels_is_one_for_this_python_and_platform(tmp_path: Path) -> None:
+    code = tmp_path / "kernels" / "some.module" / "some.kernel.nbi"
+    code.parent.mkdir(parents=True)
+    code.write_bytes(b"code")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path / "dist")]
+    environment = {**os.environ, "HISTORIAN_KERNELS": str(tmp_path / "kernels")}
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, env=environment)
+
+    (path,) = (tmp_path / "dist").glob("*.whl")
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    assert path.name.endswith(f"-{python}-{python}-manylinux_2_17_x86_64.whl")
+    with zipfile.ZipFile(path) as made:
+        assert b"code" == made.read("historian/shipped/some.module/some.kernel.nbi")
+        assert "historian/shipped_code.py" in made.namelist()
 
 
 def test_jars_and_python_half_of_delta_are_of_one_version() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from historian import jit
+from historian.shipped_code import BASELINE
 
 if TYPE_CHECKING:
     import pytest
@@ -28,11 +29,18 @@ if __name__ == "__main__":
     import kernel_module
     print(kernel_module.double(21))
 """
+SHIPPED = """
+from pathlib import Path
+from historian import shipped_code
+
+shipped_code.DIRECTORY = Path('{}')
+"""
 ROOT = Path(__file__).parent.parent.parent
 
 
-def run(package: Path, kept: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(kept), "PYTHONPATH": f"{ROOT}{os.pathsep}{package}", **more}
+def run(package: Path, kept: Path | None, **more: str) -> subprocess.CompletedProcess[str]:
+    kept_in = {} if kept is None else {"NUMBA_CACHE_DIR": str(kept)}
+    environment = {**os.environ, **kept_in, "PYTHONPATH": f"{ROOT}{os.pathsep}{package}", **more}
     command = [sys.executable, str(package / "kernel_module.py")]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
 
@@ -74,6 +82,27 @@ def test_shipped_code_is_found_where_nothing_can_be_written(tmp_path: Path) -> N
 
     assert (found.stdout, found.stderr) == ("42\n", "")
     assert sorted(kept.rglob("*.nb*")) == code
+
+
+def test_code_that_came_with_the_wheel_is_taken_where_it_is_of_this_source(tmp_path: Path) -> None:
+    package, shipped = tmp_path / "package", tmp_path / "shipped"
+    package.mkdir()
+    (package / "kernel_module.py").write_text(f"{SHIPPED.format(shipped)}{SOURCE}")
+    assert "compiling kernels" in run(package, shipped, NUMBA_CPU_NAME=BASELINE, NUMBA_CPU_FEATURES="").stderr
+    code = {path: path.read_bytes() for path in shipped.rglob("*") if path.is_file()}
+
+    # As installed: no directory is named.
+    found = run(package, None)
+    asked = run(package, tmp_path / "kept")
+    generic = run(package, None, NUMBA_CPU_NAME="generic")
+    (package / "kernel_module.py").write_text(f"{SHIPPED.format(shipped)}{SOURCE.replace('2 * value', '3 * value')}")
+    changed = run(package, None)
+
+    assert ("42\n", "") == (found.stdout, found.stderr)
+    assert ("42\n", True) == (asked.stdout, str(tmp_path / "kept") in asked.stderr)
+    assert ("42\n", True) == (generic.stdout, "compiling kernels" in generic.stderr)
+    assert ("63\n", True) == (changed.stdout, "compiling kernels" in changed.stderr)
+    assert code == {path: path.read_bytes() for path in shipped.rglob("*") if path.is_file()}
 
 
 def test_a_place_that_cannot_be_written_is_no_hindrance(tmp_path: Path) -> None:

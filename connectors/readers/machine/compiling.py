@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from numba import types
-from numba.core import registry
+
+from historian.jit import has_code
 
 __all__ = ["compile_kernel", "is_compiled"]
 
@@ -17,12 +18,7 @@ def compile_kernel(kernel: Any) -> None:
 
 def is_compiled(kernel: Any) -> bool:
     """Whether its code is there, in this process or on disk for this processor."""
-    arguments = _arguments(kernel)
-    if arguments in kernel.overloads:
-        return True
-    cache = kernel._cache  # noqa: SLF001 - numba does not tell without loading it
-    target: Any = registry.cpu_target.target_context
-    return cache._index_key(arguments, target.codegen()) in cache._cache_file._load_index()  # noqa: SLF001
+    return has_code(kernel, _arguments(kernel))
 
 
 def _arguments(kernel: Any) -> tuple[Any, ...]:
