@@ -8,7 +8,7 @@ took of that, by the clocks of their threads. It needs no comparison.
 calls. It is the processor's time, since a busy machine would measure its other work; a thread does nearly all of it.
 ``check_s``: seconds that ``historian check`` takes in a process of its own, of a live server with a lake and a store that can be made; the median of some calls.
 ``sigterm_s``: seconds from SIGTERM to the end of ``historian run`` that replicates while rows are written; the median of some runs.
-Prints what it does, and last one JSON object. Run: ``python benchmarks/operation.py [--tables 500] [--rows 2000000] [--rounds 10] [--ddls 100000]
+Prints what it does, and last one JSON object. Run: ``python benchmarks/operation.py [--tables 500] [--rows 4200000] [--rounds 8] [--ddls 100000]
 [--only overhead]``.
 """
 
@@ -163,8 +163,8 @@ def _children_s() -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", type=int, default=500)
-    parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--rows", type=int, default=4_200_000)
+    parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--ddls", type=int, default=100_000)
     parser.add_argument(
         "--only", choices=["page_s", "check_s", "sigterm_s", "status_s", "overhead"], help="measure this alone"

@@ -1,30 +1,35 @@
 """How much longer plans take that are looked at: the part ``overhead`` of :mod:`operation`.
 
-One run carries plans of the same size one after the other. Blocks of some plans are looked at, those next to them are not, in the order A B B A,
-so that what drifts falls out. In a block that is looked at the run's metrics are told of each plan, each plan has its record in a log of JSON lines, and a process
-beside asks once for metrics, once for the status and once for the page. A block takes two seconds or so: Prometheus asks every fifteen seconds
-as :file:`docker/monitoring` has it, `historian status --watch` every two, and a person reloads the page now and then. So this is more than a run bears.
+One run carries plans of the same size one after the other. Of blocks of :data:`BLOCK_PLANS`, some seconds each, some are looked at and those next to them are not. In a
+block that is looked at
 
-A pair of neighbours gives a ratio. What is told is the median of all, and between which bounds it is with 95 % certainty, as the order of the ratios says:
-nothing is assumed of how they are spread.
+- the run's metrics are told of each plan, and each plan has its record in a log of JSON lines;
+- `historian status CONFIG --watch` runs beside, which looks every two seconds; it is stopped by a signal in other blocks;
+- a process asks once for metrics, once for `/status` and once for the page, when the block begins.
+
+No rate is below what the documentation has for real use, so that none hides what looks cost: Prometheus asks every fifteen seconds
+(:file:`docker/monitoring`), and the page asks for nothing by itself: a person reloads it. The rates that were met are printed, and what a look takes of the processor.
+
+Plans are not alike: a tenth commit writes a checkpoint, early ones have fewer files behind them. So each block is carried twice: the next run reads the same log, and
+looks at just those blocks that this one does not. Two neighbours in two such runs give one ratio, from which falls out what their places cost and how fast either run was.
+What is told is the middle of all, and between which bounds it is with 95 % certainty. Of how the ratios are spread nothing is assumed but that they lie alike on both sides
+of it, as the ratios of those that were looked at and those that were not do by themselves.
 """
 
 from __future__ import annotations
 
-import http.client
 import math
-import os
 import socket
 import statistics
-import subprocess
-import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr
+from collections.abc import Callable, Sequence
+from contextlib import closing, redirect_stderr
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from looking import Watcher, asking, taken_s
 
 from connectors.cli.live.lines import RunLines
 from connectors.cli.terminal.logs import LogFormat, LogLevel, configure_logs
@@ -37,16 +42,18 @@ from connectors.pipeline.run import run
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from connectors.config import PipelineConfig
     from databases.servers import Server
 
-__all__ = ["PATHS", "overhead"]
+__all__ = ["overhead"]
 
-PATHS = ("/metrics", "/status", "/")
 INSERT_ROWS = 5000
-BLOCK_PLANS = 8
+BATCH = "1 MB"
+BLOCK_PLANS = 20
+"""A multiple of ten, since each tenth commit to a Delta table writes a checkpoint."""
+WATCH_S = 2.0
+"""How often a watcher of the status looks."""
 ORDER = (False, True, True, False)
-"""Which blocks are looked at, again and again."""
+"""Which blocks are looked at, again and again; of each second run the others."""
 CERTAINTY = 0.95
 
 
@@ -59,12 +66,21 @@ class Block:
     cpu_s: float
 
 
+Pair: TypeAlias = tuple[Block, Block]
+Four: TypeAlias = tuple[Pair, Pair]
+
+
 @dataclass(slots=True)
 class Answered:
-    """What answers took of the processor, by path, in the threads that made them; ``told_s``: and metrics and log lines of plans, in the run's own."""
+    """What answers took of the processor, by path, in the threads that made them.
+
+    Attributes:
+        told_s: and metrics and log lines of plans, in the run's own thread; ``watcher_s``: and the process that watches the status.
+    """
 
     cpu_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     told_s: float = 0.0
+    watcher_s: float = 0.0
 
     def timed(self, answer: Callable[[str, str, str, str], Answer]) -> Callable[[str, str, str, str], Answer]:
         """*answer*, and notes of it."""
@@ -83,13 +99,23 @@ class Answered:
 class _Switched(Observer):
     """Tells *watching* of plans in blocks that are looked at, and of nothing in others; takes the time of each.
 
+    Args:
+        is_turned: other blocks are looked at than :data:`ORDER` says.
+        ask: for what is asked once a block.
+
     Attributes:
-        blocks: those that are whole, in order; ``told_s``: what telling took of the processor in blocks that are looked at.
+        blocks: those that are whole, in order; ``told_s``: what telling took of the processor in blocks that are looked at; ``watcher_s``: and the watcher.
     """
 
-    def __init__(self, watching: Sequence[Observer], ask: Callable[[], None]) -> None:
+    def __init__(
+        self, watching: Sequence[Observer], ask: Callable[[], None], watcher: Watcher, *, is_turned: bool
+    ) -> None:
         self._watching = watching
+        self._is_turned = is_turned
         self._ask = ask
+        self._watcher = watcher
+        self._watcher_s = 0.0
+        self.watcher_s = 0.0
         self._plans = 0
         self._begun = (0.0, 0.0)
         self.blocks: list[Block] = []
@@ -97,7 +123,7 @@ class _Switched(Observer):
 
     @property
     def _is_watched(self) -> bool:
-        return ORDER[len(self.blocks) % len(ORDER)]
+        return ORDER[len(self.blocks) % len(ORDER)] != self._is_turned
 
     def opened(self) -> None:
         for each in self._watching:
@@ -113,10 +139,12 @@ class _Switched(Observer):
         self._plans += 1
         # The first plan belongs to none: what is behind it is the same for all.
         if self._plans % BLOCK_PLANS == 1:
-            now = time.monotonic(), _processor_s()
+            now, watcher_s = (time.monotonic(), _processor_s()), self._watcher.cpu_s
             if self._plans > 1:
+                self.watcher_s += (watcher_s - self._watcher_s) * self._is_watched
                 self.blocks.append(Block(self._is_watched, now[0] - self._begun[0], now[1] - self._begun[1]))
-            self._begun = now
+            self._begun, self._watcher_s = now, watcher_s
+            self._watcher.let(look=self._is_watched)
             if self._is_watched:
                 self._ask()
 
@@ -128,37 +156,46 @@ def overhead(
 
     Args:
         configured: gives a configuration with a new store and lake, of a name and what it says under ``run``.
-        rounds: so many runs are measured, behind one that warms up.
+        rounds: so often two runs are measured, behind one that warms up.
     """
     begun_s = time.monotonic()
     _fill(server, rows)
     print(f"{rows} rows are in the log after {time.monotonic() - begun_s:.0f} s", flush=True)
-    pairs: list[tuple[Block, Block]] = []
+    fours: list[Four] = []
     answered = Answered()
-    with _asking() as ask:
-        for number in range(rounds + 1):
-            config = load_config(configured(str(number), f"max_batch_bytes: 4 MB, http: 127.0.0.1:{_free_port()}"))
-            blocks = _blocks(config, spark, answered if number else Answered(), ask)
-            found = list(_pairs(blocks))
+
+    def carried(name: str, answered: Answered, *, is_turned: bool) -> list[Block]:
+        path = configured(name, f"max_batch_bytes: {BATCH}, http: 127.0.0.1:{_free_port()}")
+        return _blocks(path, spark, answered, ask, is_turned=is_turned)
+
+    with asking() as ask:
+        carried("warm", Answered(), is_turned=False)
+        for number in range(rounds):
+            found = _fours(*(carried(f"{number}-{turned}", answered, is_turned=bool(turned)) for turned in (0, 1)))
             walls, cpus = _ratios(found)
             print(
-                f"{'' if number else 'to warm up: '}{len(found)} pairs in {sum(each.wall_s for each in blocks):.1f} s; "
-                f"wall {statistics.median(walls):+.3f}, processor {statistics.median(cpus):+.3f}",
+                f"{len(found)} times two blocks in two runs: wall {statistics.median(walls):+.3f}, processor {statistics.median(cpus):+.3f}",
                 flush=True,
             )
-            pairs += found if number else []
-    walls, cpus = _ratios(pairs)
-    (wall, wall_from, wall_to), (cpu, cpu_from, cpu_to) = _median(walls), _median(cpus)
-    spent_s = sum(b.cpu_s for _, b in pairs)
+            fours += found
+    pairs = [pair for four in fours for pair in four]
+    walls, cpus = _ratios(fours)
+    (wall, wall_from, wall_to), (cpu, cpu_from, cpu_to) = _middle(walls), _middle(cpus)
+    spent_s, watched_s = sum(b.cpu_s for _, b in pairs), sum(b.wall_s for _, b in pairs)
     answers = sum(sum(each) for each in answered.cpu_s.values()) / spent_s
     told = answered.told_s / spent_s
-    print(f"{len(pairs)} pairs of blocks of {BLOCK_PLANS} plans, each looked at once in one of the two:")
+    print(
+        f"{len(pairs)} blocks of {BLOCK_PLANS} plans, {watched_s / len(pairs):.1f} s each, carried once looked at and once not:"
+    )
     print(f"wall time {wall:+.4f}, with {CERTAINTY:.0%} certainty between {wall_from:+.4f} and {wall_to:+.4f}")
     print(
         f"processor {cpu:+.4f}, between {cpu_from:+.4f} and {cpu_to:+.4f}; answers took {answers:.4f} of it, and what is told of plans {told:.4f}:"
     )
-    for path, taken_s in answered.cpu_s.items():
-        print(f"  {path}: {statistics.median(taken_s) * 1000:.1f} ms, {len(taken_s)} times")
+    for asked, spent in answered.cpu_s.items():
+        every_s = watched_s / len(spent)
+        print(f"  {asked}: {statistics.median(spent) * 1000:.1f} ms of the processor, every {every_s:.1f} s")
+    watcher_ms = answered.watcher_s / watched_s * WATCH_S * 1000
+    print(f"  status --watch, a process of its own: {watcher_ms:.1f} ms of the processor, every {WATCH_S:.1f} s")
     return {
         "name": "overhead",
         "value": round(wall, 4),
@@ -166,6 +203,9 @@ def overhead(
         "cpu": round(cpu, 4),
         "cpu_between": [round(cpu_from, 4), round(cpu_to, 4)],
         "own_cpu": round(answers + told, 4),
+        "answer_ms": {asked: round(statistics.median(spent) * 1000, 1) for asked, spent in answered.cpu_s.items()},
+        "watcher_ms": round(watcher_ms, 1),
+        "every_s": round(watched_s / len(pairs), 1),
         "pairs": len(pairs),
         "rows": rows,
         "unit": "of a plan's time",
@@ -184,8 +224,11 @@ def _fill(server: Server, rows: int) -> None:
             connection.commit()
 
 
-def _blocks(config: PipelineConfig, spark: SparkSession, answered: Answered, ask: Callable[[int], None]) -> list[Block]:
+def _blocks(
+    path: Path, spark: SparkSession, answered: Answered, ask: Callable[[int], None], *, is_turned: bool
+) -> list[Block]:
     """Those of one run, which is served and logged as `historian --log-format json run` is."""
+    config = load_config(path)
     limits = config.run.http
     assert limits is not None
     watched = Watched.of(config, limits)
@@ -195,15 +238,18 @@ def _blocks(config: PipelineConfig, spark: SparkSession, answered: Answered, ask
             (config.path.parent / "log.json").open("w") as log,
             redirect_stderr(log),
             listening(limits, answered.timed(watched.pages.answer), config),
+            closing(watched),
+            closing(Watcher(path)) as watcher,
         ):
             lines = RunLines(config)
             lines.begins("")
-            switched = _Switched((watched.observer, lines), lambda: ask(limits.port))
+            switched = _Switched((watched.observer, lines), lambda: ask(limits.port), watcher, is_turned=is_turned)
             # The endpoint is the one above.
             bare = replace(config, run=replace(config.run, http=None))
             assert run(bare, once=True, spark=spark, observer=switched) == {}
             lines.close()
             answered.told_s += switched.told_s
+            answered.watcher_s += switched.watcher_s
     finally:
         undo()
     if len(switched.blocks) < len(ORDER):
@@ -211,66 +257,42 @@ def _blocks(config: PipelineConfig, spark: SparkSession, answered: Answered, ask
     return switched.blocks
 
 
-def _pairs(blocks: Sequence[Block]) -> Iterator[tuple[Block, Block]]:
-    """Neighbours of which the second is looked at, whichever came first."""
-    for first, second in zip(blocks[::2], blocks[1::2], strict=False):
-        yield (second, first) if first.is_watched else (first, second)
+def _fours(one: Sequence[Block], other: Sequence[Block]) -> list[Four]:
+    """Neighbours in two runs. Of each run the pair has first the block that was not looked at."""
+
+    def pairs(blocks: Sequence[Block]) -> list[Pair]:
+        found = zip(blocks[::2], blocks[1::2], strict=False)
+        return [(second, first) if first.is_watched else (first, second) for first, second in found]
+
+    return list(zip(pairs(one), pairs(other), strict=False))
 
 
-def _ratios(pairs: Sequence[tuple[Block, Block]]) -> tuple[list[float], list[float]]:
+def _ratios(fours: Sequence[Four]) -> tuple[list[float], list[float]]:
     """How much more those took that were looked at: of the clock, and of the processor."""
+
+    def ratio(four: Four, taken: Callable[[Block], float]) -> float:
+        return math.prod(taken(watched) / taken(alone) for alone, watched in four) ** (1 / len(four)) - 1
+
     return (
-        [watched.wall_s / alone.wall_s - 1 for alone, watched in pairs],
-        [watched.cpu_s / alone.cpu_s - 1 for alone, watched in pairs],
+        [ratio(four, lambda block: block.wall_s) for four in fours],
+        [ratio(four, lambda block: block.cpu_s) for four in fours],
     )
 
 
-def _median(ratios: Sequence[float]) -> tuple[float, float, float]:
-    """The median, and between which of the ratios it is: so many of them lie on either side as coins would show heads."""
-    ordered, count = sorted(ratios), len(ratios)
-    at, missed = 0, 1 / 2**count
-    while missed + math.comb(count, at + 1) / 2**count <= (1 - CERTAINTY) / 2:
-        at += 1
-        missed += math.comb(count, at) / 2**count
-    return statistics.median(ordered), ordered[at], ordered[count - 1 - at]
+def _middle(ratios: Sequence[float]) -> tuple[float, float, float]:
+    """The median of the means of any two ratios, and between which of these means it is, as Wilcoxon's signed ranks say."""
+    count = len(ratios)
+    means = sorted((one + other) / 2 for at, one in enumerate(ratios) for other in ratios[at:])
+    spread = math.sqrt(count * (count + 1) * (2 * count + 1) / 24)
+    outside = max(0, math.floor(len(means) / 2 - statistics.NormalDist().inv_cdf((1 + CERTAINTY) / 2) * spread))
+    return statistics.median(means), means[outside], means[-1 - outside]
 
 
 def _processor_s() -> float:
     """What this process and its Spark have taken of the processor."""
-    user, system = Path(f"/proc/{java_process()}/stat").read_text().rpartition(")")[2].split()[11:13]
-    return time.process_time() + (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
-
-
-@contextmanager
-def _asking() -> Iterator[Callable[[int], None]]:
-    """A process that asks once for each of :data:`PATHS` when it is told a port, as others do that look at a run."""
-    command = [sys.executable, __file__]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, text=True) as process:
-        told = process.stdin
-        assert told is not None
-
-        def ask(port: int) -> None:
-            print(port, file=told, flush=True)
-
-        yield ask
-        told.close()
-        if process.wait() != 0:
-            raise SystemExit("who asks has failed")
-
-
-def _ask() -> None:
-    for line in sys.stdin:
-        for path in PATHS:
-            connection = http.client.HTTPConnection("127.0.0.1", int(line), timeout=30)
-            connection.request("GET", path)
-            connection.getresponse().read()
-            connection.close()
+    return time.process_time() + taken_s(java_process())
 
 
 def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
-
-
-if __name__ == "__main__":
-    _ask()
