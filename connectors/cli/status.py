@@ -16,6 +16,8 @@ from connectors.cli.terminal.arguments import Config, Json, configured
 from connectors.cli.terminal.outcome import ExitCode, ending
 from connectors.cli.terminal.sizes import bytes_text, copied_text
 from connectors.cli.terminal.tables import table, terminal
+from connectors.monitoring.looking import HeldStore, Looks
+from connectors.monitoring.retention import KeptLog
 from connectors.monitoring.state import connector_state, or_reason, target_rows
 from connectors.page.phrases import lag_text, place_form
 from historian.errors import HistorianError, StoreError
@@ -87,31 +89,51 @@ def _watch(settings: PipelineConfig, *, targets: bool | None, lists_all: bool, l
     from rich.live import Live
 
     console = terminal()
-    with suppress(KeyboardInterrupt), Live(console=console, auto_refresh=False, screen=console.is_terminal) as live:
+    held, kept_s = HeldStore(settings), KeptLog.of(settings)
+    looks = Looks(settings, held, kept_s)
+    with (
+        closing(held),
+        closing(looks),
+        suppress(KeyboardInterrupt),
+        Live(console=console, auto_refresh=False, screen=console.is_terminal) as live,
+    ):
         while True:
-            look = _look(settings, console, targets=targets, lists_all=lists_all, lists_chunks=lists_chunks)
+            look = _look(settings, looks, console, targets=targets, lists_all=lists_all, lists_chunks=lists_chunks)
             live.update(look, refresh=True)
             time.sleep(_WATCH_S)
 
 
 def _look(
-    settings: PipelineConfig, console: Console, *, targets: bool | None, lists_all: bool, lists_chunks: bool
+    settings: PipelineConfig,
+    looks: Looks,
+    console: Console,
+    *,
+    targets: bool | None,
+    lists_all: bool,
+    lists_chunks: bool,
 ) -> RenderableType:
     """One of many looks, which starts no Spark that nobody asked for; a store that does not answer may answer the next one."""
     try:
-        found = _state(settings, targets=targets, watches=True)
+        found = _with_targets(settings, looks.state(), targets=targets, watches=True)
         return _shown(found, console, lists_all=lists_all, lists_chunks=lists_chunks)
     except HistorianError as error:
         return str(error)
 
 
-def _state(settings: PipelineConfig, *, targets: bool | None, watches: bool = False) -> dict[str, Any]:
-    """All that is shown; *targets*: whether sinks are asked, None: only where nothing is noted and nobody *watches*."""
+def _state(settings: PipelineConfig, *, targets: bool | None) -> dict[str, Any]:
+    """All that is shown once."""
     from connectors.tracking.recorded import recorded_store
 
     store = recorded_store(settings)
     with nullcontext() if store is None else closing(store):
         found = connector_state(settings, store)
+    return _with_targets(settings, found, targets=targets, watches=False)
+
+
+def _with_targets(
+    settings: PipelineConfig, found: dict[str, Any], *, targets: bool | None, watches: bool
+) -> dict[str, Any]:
+    """*found* with its targets; *targets*: whether sinks are asked, None: only where nothing is noted and nobody *watches*."""
     noted = found["targets"]
     found["targets_noted"] = noted is not None and targets is None
     if targets is False:
@@ -119,7 +141,7 @@ def _state(settings: PipelineConfig, *, targets: bool | None, watches: bool = Fa
     elif settings.sinks and (targets or (noted is None and not watches)):
         asked = or_reason(lambda: _targets(settings))
         found["targets"] = asked if isinstance(asked, dict) else target_rows(settings, asked, found["lag"])
-    if store is None and not (found["targets"] and isinstance(found["targets"], list)):
+    if found["connector"] is None and not (found["targets"] and isinstance(found["targets"], list)):
         raise StoreError("the connector has not run yet", where=settings.name, next_step="`historian run` starts it")
     return found
 

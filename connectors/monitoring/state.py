@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["connector_state", "or_reason", "target_rows"]
 
 T = TypeVar("T")
+_RESET = "the log ends before what was read of it: it was reset, and a run is refused; `historian check` says what can be done"
 
 
 def connector_state(
@@ -104,6 +105,8 @@ def connector_state(
         all_s = None if store is None else copies_left_s(store)
         kept = or_reason(partial(log_kept_s, config) if kept_s is None else kept_s)
         found |= _retention(kept, found, 0 if plan is None else plan.system_time_us, all_s)
+        if found["lag"].pop("ends_before", False):
+            found["warnings"].append(_RESET)
     return found
 
 
@@ -151,6 +154,8 @@ def _lag(config: PipelineConfig, reached: LogPosition | None, held: Reader | Non
         start = reader.start() if reached is None else reached
         partitions = reader.partition_lags(start)
     lag: dict[str, Any] = {"log_end": _position(end)}
+    if reached is not None and _ends_before(end, reached):
+        lag["ends_before"] = True
     if end.flavor == KAFKA:
         lag |= {
             "messages": sum(each.messages for each in partitions),
@@ -162,6 +167,13 @@ def _lag(config: PipelineConfig, reached: LogPosition | None, held: Reader | Non
         behind = end.transactions_since(start)
         lag |= {} if behind is None else {"transactions": behind}
     return lag
+
+
+def _ends_before(end: LogPosition, reached: LogPosition) -> bool:
+    """Whether a server's log ends before what was read of it; files tell it, since GTIDs of what is being committed come late."""
+    if not end.file or not reached.file or end.server != reached.server or end.at.base != reached.at.base:
+        return False
+    return not end.at.covers(reached.at)
 
 
 def _partition(lag: PartitionLag) -> dict[str, Any]:
