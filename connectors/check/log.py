@@ -12,7 +12,7 @@ from connectors.config import BinlogFilesSource, PipelineConfig
 from connectors.tracking.continuity import Continuity
 from connectors.tracking.first_schema import origin_of
 from connectors.tracking.recorded import recorded_store
-from historian.errors import HistorianError
+from historian.errors import HistorianError, LogReplaced
 from historian.positions import KAFKA
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ def position_check(config: PipelineConfig, reader: Reader) -> CheckResult:
                 return ok(_START, f"begins behind {start}, which the log holds")
             at = place.gtids if place.flavor == KAFKA else f"{place.at}{f', {place.gtids}' if place.gtids else ''}"
             return ok(_START, f"{start}: {at or 'no messages yet'}")
+        except LogReplaced as error:  # what was read is no part of this log, so there is nothing to go on behind
+            return failed(_START, str(error), "the log that was read", error.next_step or "")
         except HistorianError as error:
             mend = _MEND_LOST if plan is not None else "choose another source.start"
             return failed(_START, str(error), "a position whose log is all there", mend)

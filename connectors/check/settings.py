@@ -13,6 +13,9 @@ _AT_AMAZON = "binlog retention hours"
 _AT_ONCE_H = 1e-9
 _AMAZON = "SELECT 1 FROM information_schema.tables WHERE table_schema = 'mysql' AND table_name = 'rds_configuration'"
 _DAY_S = 86_400
+_UNTOLD_ZONE = (
+    "Of a column that is added with a moment as its default, rows from before have a value that the log does not tell"
+)
 _SESSIONS = "a session that may set its own is not seen here; a captured table that it changes is stopped"
 
 
@@ -164,6 +167,9 @@ def _replica_updates(server: ServerView) -> CheckResult | None:
 def _server_ids(server: ServerView) -> CheckResult:
     ids = server.source.server_ids
     own = int(server.variable("server_id") or 0)
+    if not own:
+        expected = "a number that no other server has: one without refuses who reads its log"
+        return failed("server_id", "the server has none", expected, server.set_global("server_id", "1"))
     expected = "ids that nobody else uses: the server cuts off the older of two connections with one id"
     mend = "choose another range for source.server_id"
     if own in ids:
@@ -175,6 +181,16 @@ def _server_ids(server: ServerView) -> CheckResult:
         found = f"{ids}; connected with such an id: {', '.join(map(str, taken))}"
         return warning("server_id", found, f"{expected} (a run of this connector is no harm)", mend)
     return ok("server_id", str(ids))
+
+
+def _time_zone(server: ServerView) -> CheckResult:
+    """Nothing has to be configured: values need no zone. Of a named one the log has the name alone, and what it means can change."""
+    zone = server.variable("time_zone") or "SYSTEM"
+    named = f" ({server.variable('system_time_zone')})" if zone == "SYSTEM" else ""
+    found = f"{zone}{named}; the log has TIMESTAMPs in UTC, and DATETIMEs as they were written"
+    if zone.upper() != "UTC" and zone[0] not in "+-":
+        found += f". {_UNTOLD_ZONE}"
+    return ok("time_zone", found)
 
 
 def _encrypted_connection(server: ServerView) -> CheckResult:
@@ -200,5 +216,6 @@ SETTINGS_CHECKS: tuple[Callable[[ServerView], CheckResult | None], ...] = (
     _checksum,
     _retention,
     _server_ids,
+    _time_zone,
 )
 """In the order they are shown. They need a server that writes a binlog."""

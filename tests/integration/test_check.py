@@ -313,6 +313,28 @@ def test_the_servers_own_id_in_the_range_is_refused(database: Server, tmp_path: 
     assert (found.status, found.mend) == ("failed", "choose another range for source.server_id")
 
 
+def test_a_server_without_an_id_is_refused(mysql9: Server, tmp_path: Path) -> None:
+    with global_setting(mysql9, "server_id", "0"):
+        found = _results(tmp_path, mysql9)["server_id"]
+
+    assert (found.status, found.found, found.mend) == (
+        "failed",
+        "the server has none",
+        "SET PERSIST server_id = 1",
+    )
+
+
+@pytest.mark.parametrize("zone, is_told", [("SYSTEM", False), ("+02:00", True)])
+def test_what_the_servers_time_zone_is_needed_for_is_said(
+    mysql8: Server, tmp_path: Path, zone: str, *, is_told: bool
+) -> None:
+    with global_setting(mysql8, "time_zone", f"'{zone}'"):
+        found = _results(tmp_path, mysql8)["time_zone"]
+
+    assert (found.status, found.found.startswith(zone)) == ("ok", True)
+    assert is_told == ("that the log does not tell" not in found.found)
+
+
 @pytest.mark.parametrize("name", FRESH)
 def test_a_purged_start_is_refused(name: str, fresh_server: Callable[..., Server], tmp_path: Path) -> None:
     server = fresh_server(name)

@@ -40,6 +40,9 @@ def test_a_log_that_was_reset_and_has_grown_beyond_what_was_read_is_not_taken_fo
     checked = {result.name: result for result in run_checks(tracked.config)}["start position"]
     assert checked.status == "failed"
     assert "the log was reset" in checked.found
+    # `heal --lost-log` is refused there, so it is not advised.
+    assert checked.mend.startswith("start another connector")
+    assert "heal" not in f"{checked.found} {checked.mend}"
 
 
 @pytest.mark.parametrize(
