@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check"]
 
+_ALTERNATIVES = re.compile(r"; (?=(?:or|then) )")
 _MARKS = {"ok": ("ok", "green"), "warning": ("warning", "yellow"), "failed": ("FAILED", "bold red")}
 
 
@@ -46,10 +48,12 @@ def _print(results: Sequence[CheckResult]) -> None:
     marked = ((result, *_MARKS[result.status]) for result in results)
     rows = ((one.name, Text(word, style=style), one.found, one.expected) for one, word, style in marked)
     print_table(("check", "", "found", "expected"), rows)
-    # Statements stand outside the table, unbroken, so that they can be copied.
+    # Statements stand outside the table, unbroken, so that they can be copied; what else can be done, or is to be done behind them, has lines of its own.
     for result in results:
         if result.mend:
             console.print()
-            console.print(
-                Text(f"{one_line(result.name)}:", style=_MARKS[result.status][1]), Text(result.mend), soft_wrap=True
-            )
+            name = Text(f"{one_line(result.name)}:", style=_MARKS[result.status][1])
+            first, *others = _ALTERNATIVES.split(result.mend)
+            console.print(name, Text(first), soft_wrap=True)
+            for other in others:
+                console.print(Text(f"  {other}"), soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,7 @@ def terminal() -> Console:
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
-    """Prints what :func:`table` makes. Into a file or a pipe a table that is too wide goes without its wide columns: each of their cells has a line below its row."""
+    """Prints what :func:`table` makes. Into a file or a pipe a table that is too wide goes without its wide columns: each of their cells stands below its row."""
     given = [list(row) for row in rows]
     if not sys.stdout.isatty():
         texts = [[_plain(cell) for cell in row] for row in given]
@@ -51,7 +52,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Iterable[object]]) -> No
 
 
 def _narrow_lines(headings: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int]) -> Iterator[str]:
-    """A row, and below it the cells of wide columns, each in a line that says which it is."""
+    """A row, and below it the cells of wide columns, each with its heading. No line is longer than a word in it needs."""
     beside, left = [], _WIDE_LINE
     for number, width in enumerate(widths):
         if width + _GAP <= left:
@@ -66,7 +67,19 @@ def _narrow_lines(headings: Sequence[str], rows: Iterable[Sequence[str]], widths
         yield line(row)
         for number, (heading, cell) in enumerate(zip(headings, row, strict=True)):
             if cell and number not in beside:
-                yield f"  {heading}: {cell}" if heading else f"  {cell}"
+                yield from _wrapped(f"{heading}: {cell}" if heading else cell)
+
+
+def _wrapped(text: str) -> list[str]:
+    """*text* in lines between its words."""
+    return textwrap.wrap(
+        text,
+        _WIDE_LINE,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _plain(cell: object) -> str:
