@@ -82,6 +82,7 @@ class RangeDecoder:
         self._next = sequence
         self._max_rows = max(2, max_chunk_rows)
         self._file: str | None = None
+        self._last_event = ""
         self._written_in: str | None = None
         self._committed: Committed | None = None
         self._bindings = Bindings(tables)
@@ -113,6 +114,8 @@ class RangeDecoder:
             ValueUnrepresentable: a value, or a column type, that Arrow or this release cannot hold.
         """
         yield from self._enter(window)
+        if len(window.offsets):
+            self._last_event = f"{window.file}:{window.offsets[-1]}"
         state = self._state
         state[at.EVENT] = state[at.AT] = 0
         index = [np.ascontiguousarray(part, np.int64) for part in (window.starts, window.ends, window.offsets)]
@@ -154,7 +157,7 @@ class RangeDecoder:
         if self._state[at.TRANSACTION] != at.OUTSIDE:
             raise LogCorrupt(
                 "a range that ends inside a transaction",
-                where=f"{self._file}, transaction {self._position(*self._state[[at.SOURCE, at.SEQUENCE]].tolist())}",
+                where=f"{self._last_event}, transaction {self._position(*self._state[[at.SOURCE, at.SEQUENCE]].tolist())}",
             )
         yield from self._flush_all()
 

@@ -22,7 +22,7 @@ from logs import damage
 from logs.log_files import events_of
 from logs.recordings import recorded
 
-CASES = int(os.environ.get("DAMAGE_CASES", "2000"))
+CASES = int(os.environ.get("DAMAGE_CASES", "1000"))
 SEED = int(os.environ.get("DAMAGE_SEED", "1"))
 ROOT = Path(damage.__file__).parents[3]
 

@@ -46,7 +46,7 @@ def _since_epoch(chunk: Chunk) -> list[timedelta]:
 
 @pytest.mark.parametrize("open_events", [[gtid(1)], [gtid(1), BEGIN], [gtid(1), BEGIN, begin(b"ROLLBACK TO `a`")]])
 def test_a_range_that_ends_inside_a_transaction_is_corrupt(open_events: list[bytes]) -> None:
-    with pytest.raises(LogCorrupt, match="ends inside a transaction"):
+    with pytest.raises(LogCorrupt, match=r"ends inside a transaction \(binlog\.\d+:\d+, transaction "):
         decode_events(open_events, snapshot_of([INT]))
 
 
