@@ -43,7 +43,7 @@ def heal(
         bool, typer.Option("--lost-log", help="Go on behind log that was purged before it was read, with all tables.")
     ] = False,
 ) -> None:
-    """Capture a stopped table anew from the server; it goes on from the log's present end.
+    """Capture a stopped table anew from the server, or of topics from `source.schema`; it goes on from the log's present end.
 
     Its targets lack what changed between its stop and there. A connector that began with `initial` compares them with the source, so that they lack nothing.
     With --no-repair, and for other connectors, the changelog goes on behind a gap, and the mirror stays as it was. If a statement stopped the table,

@@ -17,6 +17,7 @@ from historian.history.prefix import covers
 from historian.history.timeline import TimelineEntry
 from historian.names import TableName
 from historian.plans.plans import Quarantine
+from historian.positions import KAFKA
 from historian.schema.edits import CreateTable, DropDatabase, DropTable, Edit, SetDatabase
 from historian.schema.gaps import ResumeTable, SkipLog
 from historian.schema.generated_columns import under_ids
@@ -52,6 +53,8 @@ class HealResult:
 def heal(tracker: Tracker, name: TableName, *, limit_bytes: int | None = None) -> HealResult:
     """Captures a stopped table from the server, exactly at the end of the log that was read; it goes on from there.
 
+    Of topics it is taken from the file ``source.schema``, which says what it is at their end.
+
     The log is read to its present end first. What the table was between its last proven schema and there is not known.
 
     Args:
@@ -61,7 +64,7 @@ def heal(tracker: Tracker, name: TableName, *, limit_bytes: int | None = None) -
 
     Raises:
         UnknownTable: no such table is stopped, or the server has none.
-        SourceError: there is no server to ask, or statements on the table follow each other too quickly.
+        SourceError: there is neither a server nor a file to ask, or statements on the table follow each other too quickly.
     """
     position, present = _captured(tracker, name, limit_bytes)
     history = tracker.history
@@ -69,9 +72,9 @@ def heal(tracker: Tracker, name: TableName, *, limit_bytes: int | None = None) -
     found = present.tables.get(name)
     if found is None:
         raise UnknownTable(
-            "the server does not have the table that is to be captured",
+            "what says which tables there are lacks the one that is to be captured",
             where=str(name),
-            found=present.unknown.get(name, "no such table on the server"),
+            found=present.unknown.get(name, "no such table"),
         )
     since: LogPosition | None = None
     edits: list[Edit] = []
@@ -175,6 +178,8 @@ def _captured_at_end(tracker: Tracker) -> tuple[LogPosition, Catalog]:
 
 
 def _capture(tracker: Tracker) -> Catalog:
+    if tracker.reader.flavor == KAFKA:
+        return _of_file(tracker)
     if tracker.capture is None:
         raise SourceError(
             "there is no server to capture tables from",
@@ -184,6 +189,32 @@ def _capture(tracker: Tracker) -> Catalog:
         )
     known = tracker.history.catalog
     return tracker.capture(known.next_table_id, known.next_column_id)
+
+
+def _of_file(tracker: Tracker) -> Catalog:
+    """The tables that source.schema gives, under ids that no other has: topics have no server to ask what a table is by now."""
+    if tracker.schema is None:
+        raise SourceError(
+            "no file says what the table is by now",
+            where="source",
+            expected="source.schema, an SQL file of CREATE TABLE statements: topics have no server to ask",
+            next_step="declare the table as it is at the topics' end, then try again",
+        )
+    known = tracker.history.catalog
+    tables: dict[TableName, Snapshot] = {}
+    next_column_id = known.next_column_id
+    for number, (name, found) in enumerate(tracker.schema.tables.items(), known.next_table_id):
+        ids = {column.id: at for at, column in enumerate(found.columns, next_column_id)}
+        next_column_id += len(ids)
+        tables[name] = replace(
+            found,
+            table_id=number,
+            columns=tuple(under_ids(column, ids) for column in found.columns),
+            primary_key=tuple(ids[column] for column in found.primary_key),
+            unique_keys=tuple(replace(k, columns=tuple(ids[c] for c in k.columns)) for k in found.unique_keys),
+            other_keys=tuple(replace(k, columns=tuple(ids[c] for c in k.columns)) for k in found.other_keys),
+        )
+    return replace(tracker.schema, tables=tables)
 
 
 def _too_quick(what: str) -> SourceError:

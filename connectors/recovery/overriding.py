@@ -25,6 +25,7 @@ from historian.history.versions import touched_names
 from historian.names import TableName
 from historian.plans.plans import Plan, PreparedRows, PreparedTable, Quarantine, RolledBack
 from historian.plans.segments import resumed_table
+from historian.positions import KAFKA
 from historian.positions.places import Place
 from historian.schema.applying import apply_all
 from historian.schema.edits import Edit, RenameTable
@@ -53,9 +54,17 @@ def override(tracker: Tracker, name: TableName, sql: str, *, limit_bytes: int | 
         UnknownTable: no such table is stopped.
         ConfigError: the statement is not understood, or not on that table.
         LogPurged: the log behind the stop is gone; only a capture can heal the table.
+        SourceError: the log is topics.
         StoreError: the plans of that time are forgotten.
     """
     stops_of(tracker, name)
+    if tracker.reader.flavor == KAFKA:
+        raise SourceError(
+            "topics are not read again for one table",
+            where=str(name),
+            found="partitions, of which each has rows from before the statement and behind it",
+            next_step="`historian heal` lets the table go on from the topics' end, as source.schema says it is",
+        )
     tracker.catch_up(limit_bytes=limit_bytes)
     stops = stops_of(tracker, name)
     # Behind its stop a table may be met as one that is not known at all.

@@ -97,7 +97,7 @@ class Tracker:
         self.revision = revision
         self._start = start
         self.capture = capture
-        self._schema = schema
+        self.schema = schema
         self.range_bytes = range_bytes
         self.online_changes = online_changes
         self.type_options = type_options
@@ -119,7 +119,7 @@ class Tracker:
             self._history = self.store.history()
             if not self._history.last_number:
                 self.store.note_start(self._start)
-                first = first_entry(self.reader, self._start, self.capture, self._schema)
+                first = first_entry(self.reader, self._start, self.capture, self.schema)
                 if begins_with_copies(self._start):
                     self._stop_what_is_not_copied(first)
                 self.store.record((first,), first.position, after=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -332,3 +333,44 @@ def test_commands_and_spark_read_topics_as_they_read_logs(followed: Path, mysql9
     (again,) = lake.glob("t__r*")
     assert "fresh targets" in said
     assert sorted(rows(spark, lake / "t"), key=in_order) == sorted(rows(spark, again), key=in_order)
+
+
+def test_json_schemas_of_a_registry_tell_the_types_of_messages(
+    kafka: Kafka, registry: Registry, tmp_path: Path
+) -> None:
+    golden = Path(__file__).parents[1] / "connectors/readers/kafka/formats/goldens/debezium_json_schema_references.json"
+    case = json.loads(golden.read_text())
+    held = {number: each["schema"] for number, each in case["registry"].items()}
+    row = registered(registry, "row", held["3"])
+    key = registered(registry, "key", held["1"])
+    version = {"name": "row.json", "subject": "row", "version": 1}
+    value = registered(registry, "value", held["2"], version)
+    (message,) = case["messages"]
+    texts = [
+        b"\0" + number.to_bytes(4, "big") + json.dumps(message[part]["json"]).encode()
+        for part, number in (("key", key), ("value", value))
+    ]
+    kafka.make_topic("json.schema")
+    kafka.produce("json.schema", [(texts[0], texts[1])])
+    topics = f"type: kafka, brokers: '{kafka.brokers}', topics: [json.schema], format: debezium_json_schema"
+    path = connector(tmp_path, "schemas", f"{topics}, registry: {{url: 'http://127.0.0.1:1,{registry.url}'}}")
+
+    checked = historian(path, "check")
+    (line,) = historian(path, "tail", "--from", "earliest", "--format", "ndjson").splitlines()
+
+    assert row > 0
+    assert "JSON" in checked
+    assert "1 messages of shop.k" in checked
+    assert {"id": 1, "v": "x", "w": 0.5} == json.loads(line)["data"]
+
+
+def registered(registry: Registry, subject: str, schema: dict[str, Any], *references: dict[str, Any]) -> int:
+    """The id of a JSON Schema that the registry is given."""
+    body = {"schemaType": "JSON", "schema": json.dumps(schema), "references": list(references)}
+    request = urllib.request.Request(
+        f"{registry.url}/subjects/{subject}/versions",
+        data=json.dumps(body).encode(),
+        headers={"Content-Type": "application/vnd.schemaregistry.v1+json"},
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return int(json.loads(answer.read())["id"])
