@@ -35,6 +35,9 @@ _MAYBE_BY_REGISTRY = ("debezium_unwrapped",)
 _BY_MODES = ("debezium_json_schemaless", "debezium_unwrapped")
 """Formats that may be without a schema, so that nothing in them tells how Debezium writes values."""
 
+_WITH_BINARY = ("debezium_json", "debezium_avro", "debezium_json_schema")
+"""Formats with a schema, which has text where bytes are written as text."""
+
 
 def _start(text: str) -> str:
     if text == "changes_only":
@@ -131,7 +134,7 @@ class RegistryDocument(Model):
 
 
 class DebeziumDocument(Model):
-    """How a connector of Debezium's is set that writes no schema."""
+    """How a connector of Debezium's is set, as far as messages do not tell."""
 
     decimals: Literal["precise", "double", "string"] = Field(
         default="precise", description="Its `decimal.handling.mode`."
@@ -186,7 +189,7 @@ class KafkaDocument(Model):
     )
     debezium: DebeziumDocument = Field(
         default=DebeziumDocument(),
-        description="How the connector is set that writes messages without a schema (`debezium_json_schemaless`, `debezium_unwrapped`).",
+        description="How the connector is set, as far as messages do not tell: all of it without a schema (`debezium_json_schemaless`, `debezium_unwrapped`), else `binary`.",
     )
     schema_file: ExistingPath = Field(
         default=None,
@@ -226,7 +229,8 @@ class KafkaDocument(Model):
         if (self.format == "ticdc_simple_avro") != (self.message_schema is not None):
             wanted = "message_schema" if self.message_schema is None else "no message_schema"
             raise ValueError(f"format {self.format} needs {wanted}")
-        if self.debezium != DebeziumDocument() and self.format not in _BY_MODES:
+        told = DebeziumDocument(binary=self.debezium.binary if self.format in _WITH_BINARY else "bytes")
+        if self.debezium != told and self.format not in _BY_MODES:
             raise ValueError(f"format {self.format} tells how values are written: leave source.debezium out")
         if self.format not in _MAYBE_BY_REGISTRY and (self.format in _BY_REGISTRY) != (self.registry is not None):
             wanted = "registry" if self.registry is None else "no registry"

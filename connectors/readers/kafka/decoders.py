@@ -62,9 +62,11 @@ def _flat(name: str) -> Callable[[_Asked], Decoder]:
 
 
 _MAKE: Mapping[str, Callable[[_Asked], Decoder]] = {
-    "debezium_json": lambda _: EventReader(),
-    "debezium_avro": lambda asked: AvroEventReader(asked.registered("debezium_avro")),
-    "debezium_json_schema": lambda asked: JsonSchemaReader(asked.registered("debezium_json_schema").registry),
+    "debezium_json": lambda asked: EventReader(binary=asked.modes.binary),
+    "debezium_avro": lambda asked: AvroEventReader(asked.registered("debezium_avro"), binary=asked.modes.binary),
+    "debezium_json_schema": lambda asked: JsonSchemaReader(
+        asked.registered("debezium_json_schema").registry, binary=asked.modes.binary
+    ),
     "debezium_unwrapped": lambda asked: UnwrappedRows(
         asked.topic, written=asked.debezium, writers=asked.writers, tells=asked.tells
     ),

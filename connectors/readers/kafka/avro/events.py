@@ -20,8 +20,8 @@ _NO_ROWS = (".common.Heartbeat", ".common.TransactionMetadataValue", ".SchemaCha
 class AvroEventReader:
     """Reads messages. Not for several threads at once; *writers* may be others' too."""
 
-    def __init__(self, writers: Writers) -> None:
-        self._writers = writers
+    def __init__(self, writers: Writers, *, binary: str = "bytes") -> None:
+        self._writers, self._binary = writers, binary
         self._schemas: dict[tuple[Writer | None, Writer], RowSchema] = {}
 
     def events(
@@ -72,7 +72,7 @@ class AvroEventReader:
         try:
             row = {"fields": writer.fields("after")}
             names = () if key_writer is None else tuple(str(each["field"]) for each in key_writer.fields())
-            found = RowSchema(fields=columns_of(row, where), key=names)
+            found = RowSchema(fields=columns_of(row, where, self._binary), key=names)
         except UNLIKE_A_SCHEMA as error:
             raise _unlike(where, f"schema {writer.number} of {writer.name}: {error!r}") from None
         self._schemas[key_writer, writer] = found

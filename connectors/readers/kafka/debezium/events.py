@@ -31,10 +31,11 @@ class EventReader:
 
     Args:
         statements: changes of schemas, and watermarks, stand among the rows (TiCDC); else such messages are passed over.
+        binary: see :func:`connectors.readers.kafka.debezium.schemas.columns_of`.
     """
 
-    def __init__(self, *, statements: bool = False) -> None:
-        self._statements = statements
+    def __init__(self, *, statements: bool = False, binary: str = "bytes") -> None:
+        self._statements, self._binary = statements, binary
         self._schemas: dict[tuple[bytes, bytes], RowSchema] = {}
 
     def events(
@@ -113,7 +114,7 @@ class EventReader:
             envelope = orjson.loads(text)
             row = next(each for each in envelope["fields"] if each["field"] == "after")
             names = tuple(str(each["field"]) for each in orjson.loads(key_text)["fields"]) if key_text else ()
-            found = RowSchema(fields=columns_of(row, where), key=names)
+            found = RowSchema(fields=columns_of(row, where, self._binary), key=names)
         except UNLIKE_A_SCHEMA as error:
             raise _unlike(where, f"an inline schema that is none of a change event: {error!r}") from None
         self._schemas[key_text, text] = found

@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
-from connectors.readers.kafka.debezium.source_types import declared_type
+from connectors.readers.kafka.debezium.source_types import declared_bytes, declared_type
 from connectors.readers.kafka.messages.events import Field
 from historian.errors import UnsupportedEvent
 from historian.schema.snapshots import Column, ColumnType
 
-__all__ = ["UNLIKE_A_SCHEMA", "columns_of", "labels_of"]
+__all__ = ["ENCODED", "UNLIKE_A_SCHEMA", "columns_of", "labels_of"]
+
+ENCODED = "historian.binary"
+"""A parameter of fields that are text and whose columns are bytes: how they are written."""
 
 UNLIKE_A_SCHEMA = (KeyError, TypeError, ValueError, AttributeError, StopIteration, OverflowError, ArithmeticError)
 """What becomes of a schema that is none of Kafka Connect's."""
@@ -82,13 +85,16 @@ _NAMED = {
 }
 
 
-def columns_of(schema: Mapping[str, Any], where: str) -> tuple[Field, ...]:
+def columns_of(schema: Mapping[str, Any], where: str, binary: str = "bytes") -> tuple[Field, ...]:
     """The fields of a row's schema, in order.
+
+    Args:
+        binary: how bytes are written, of Debezium's ``binary.handling.mode``: as text they are told by what the server declares.
 
     Raises:
         UnsupportedEvent: a type that is not read yet.
     """
-    return tuple(_field(each, where) for each in schema["fields"])
+    return tuple(_field(each, where, binary) for each in schema["fields"])
 
 
 def labels_of(allowed: str) -> tuple[str, ...]:
@@ -112,7 +118,7 @@ def labels_of(allowed: str) -> tuple[str, ...]:
     return (*labels, label + "\\" * escaped)
 
 
-def _field(field: Mapping[str, Any], where: str) -> Field:
+def _field(field: Mapping[str, Any], where: str, binary: str) -> Field:
     name, kind, meaning = str(field["field"]), str(field["type"]), str(field.get("name") or "")
     parameters = {str(key): str(value) for key, value in (field.get("parameters") or {}).items()}
     carried = _type(kind, meaning, parameters)
@@ -124,14 +130,17 @@ def _field(field: Mapping[str, Any], where: str) -> Field:
             next_step="leave the column out by column.exclude.list of the connector",
         )
     nullable = bool(field.get("optional", False))
-    found = declared_type(carried, parameters)
+    as_text = declared_bytes(parameters) if binary != "bytes" and kind == "string" and not meaning else None
+    found = as_text or declared_type(carried, parameters)
+    if as_text is not None:
+        parameters[ENCODED] = binary
     default = field.get("default")
     if meaning.startswith("io.debezium.time.Nano") and isinstance(default, int):
         default //= 1000
     if isinstance(default, bool) and found.name == "tinyint":
         initial: str | None = str(int(default))
     else:
-        initial = _initial(default, carried)
+        initial = None if as_text is not None else _initial(default, carried)
     column = Column(
         id=0,
         name=name,

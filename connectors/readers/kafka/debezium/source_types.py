@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from historian.schema.snapshots import ColumnType
 
-__all__ = ["declared_type"]
+__all__ = ["declared_bytes", "declared_type"]
 
 _PREFIX = "__debezium.source.column."
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
@@ -52,6 +52,15 @@ def declared_type(found: ColumnType, parameters: Mapping[str, str]) -> ColumnTyp
     if found.name in ("time", "datetime", "timestamp") and name == found.name and (length or 0) <= 6:
         return replace(found, fraction=length or 0)
     return replace(found, name=name) if found.name == "geometry" and name in _SHAPES else found
+
+
+def declared_bytes(parameters: Mapping[str, str]) -> ColumnType | None:
+    """The type of bytes that MySQL or MariaDB declares for a column; None where it is another one, or is not told."""
+    name = (parameters.get(_PREFIX + "type", "").lower().split() or [""])[0]
+    if name in _BYTES:
+        return ColumnType(name=name)
+    length = _number(parameters.get(_PREFIX + "length"))
+    return ColumnType(name=name, length=length) if name in ("binary", "varbinary") and length is not None else None
 
 
 def _number(text: str | None) -> int | None:

@@ -11,7 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from connectors.readers.kafka.messages.binary import binary
+from connectors.readers.kafka.debezium.schemas import ENCODED
+from connectors.readers.kafka.messages.binary import binary, encoded
 from connectors.readers.kafka.messages.events import Field
 from connectors.readers.kafka.messages.geometries import geometry
 from connectors.readers.kafka.messages.json_texts import json_text
@@ -42,6 +43,8 @@ def arrow_column(values: Sequence[Any], field: Field, kind: ColumnType) -> pa.Ar
         made = [None if value is None else int(value) % _BIGINTS for value in made]
     if pa.types.is_floating(wanted):
         made = [_float(value) if isinstance(value, Decimal) else value for value in made]
+    if ENCODED in field.parameters and kind.name == "binary":
+        made = [None if value is None else value.ljust(kind.length or 0, b"\0") for value in made]
     if pa.types.is_timestamp(wanted) or pa.types.is_date(wanted):
         return pa.array(made, pa.int32() if pa.types.is_date(wanted) else pa.int64()).cast(wanted)
     if pa.types.is_decimal(wanted):
@@ -53,6 +56,8 @@ def arrow_column(values: Sequence[Any], field: Field, kind: ColumnType) -> pa.Ar
 
 def _reading(field: Field) -> Callable[[Any], Any] | None:
     meaning = field.name
+    if ENCODED in field.parameters:
+        return encoded(field.parameters[ENCODED])
     if meaning == "org.apache.kafka.connect.data.Decimal":
         return _decimal(int(field.parameters.get("scale", 0)))
     if meaning == "io.debezium.data.Bits":

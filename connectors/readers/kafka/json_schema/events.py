@@ -22,8 +22,8 @@ _NO_ROWS = (".common.Heartbeat", ".common.TransactionMetadataValue", ".SchemaCha
 class JsonSchemaReader:
     """Reads messages. Not for several threads at once; *registry* may be others' too."""
 
-    def __init__(self, registry: SchemaRegistry) -> None:
-        self._registry = registry
+    def __init__(self, registry: SchemaRegistry, *, binary: str = "bytes") -> None:
+        self._registry, self._binary = registry, binary
         self._held: dict[int, JsonSchema] = {}
         self._schemas: dict[tuple[int, int], RowSchema] = {}
 
@@ -103,7 +103,7 @@ class JsonSchemaReader:
         try:
             row = {"fields": schema.fields("after")}
             names = () if key_schema is None else tuple(str(each["field"]) for each in key_schema.fields())
-            found = RowSchema(fields=columns_of(row, where), key=names)
+            found = RowSchema(fields=columns_of(row, where, self._binary), key=names)
         except UNLIKE_A_SCHEMA as error:
             raise _unlike(where, f"schema {schema.number}, {schema.name or 'without a title'}: {error!r}") from None
         self._schemas[numbers] = found
