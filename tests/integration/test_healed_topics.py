@@ -62,9 +62,9 @@ def test_a_table_of_topics_goes_on_as_its_file_says(kafka: Kafka, tmp_path: Path
     send(maxwell(2, v=[1]), maxwell(3, v="lost"))
     number, rows = read(path, number)
     assert [] == rows
-    refused = historian(path, "heal", "--table", "shop.t", code=1)
+    refused = historian(path, "heal", "--table", "shop.t", code=3)
     assert "no file says what the table is by now" in refused
-    overridden = historian(path, "ddl-override", "--table", "shop.t", "--statement", "", code=1)
+    overridden = historian(path, "ddl-override", "--table", "shop.t", "--statement", "", code=3)
     assert "topics are not read again for one table" in overridden
 
     file.write_text("CREATE TABLE shop.t (id INT PRIMARY KEY, v JSON)", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for tests of the store: Debian's packages, a free loopback port, no installation.
+"""A real PostgreSQL server for tests of the store and of topics: Debian's packages, a free loopback port, no installation.
 
 PostgreSQL refuses to run as root. Started by root it runs as another user that keeps one right of root's, to pass by
 file permissions, since nothing of ours is readable by others.
