@@ -15,6 +15,7 @@ from connectors.config.problems import problems_of
 from connectors.config.references import fill, has_references
 from connectors.config.settings import KafkaSource, PipelineConfig, ServerSource
 from connectors.config.written import WrittenDocument, parse_document, read_document, unusable
+from connectors.readers.kafka.messages.modes import DEFAULT_MODES
 
 __all__ = ["can_change", "load_config", "parse_config", "reread", "revision"]
 
@@ -112,7 +113,12 @@ def revision(config: PipelineConfig) -> str:
         *(
             []
             if not isinstance(source, KafkaSource)
-            else [source.topics, source.format, *([source.time_zone] if source.time_zone != "UTC" else [])]
+            else [
+                source.topics,
+                source.format,
+                *([source.time_zone] if source.time_zone != "UTC" else []),
+                *([source.modes] if source.modes != DEFAULT_MODES else []),
+            ]
         ),
         *config.types.rules,
     ]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.config import KafkaSource, load_config
+from connectors.config import KafkaSource, load_config, revision
 from connectors.readers.kafka.decoders import FORMATS
 from connectors.readers.kafka.messages.modes import DebeziumModes
 from connectors.readers.kafka.registry.client import RegistrySettings
@@ -131,3 +131,12 @@ def test_how_a_connector_writes_values_is_taken_over(tmp_path: Path) -> None:
     token = "{url: 'http://a, http://b', token: '${env:PASSWORD}'}"
     found = loaded(tmp_path, f"{{type: kafka, brokers: a, topics: [x], format: debezium_unwrapped, registry: {token}}}")
     assert RegistrySettings(url="http://a, http://b", token="s3cret") == found.registry
+
+
+def test_how_values_are_written_decides_what_is_read(tmp_path: Path) -> None:
+    def revised(more: str) -> str:
+        loaded(tmp_path, f"{{type: kafka, brokers: a, topics: [x], format: debezium_unwrapped{more}}}")
+        return revision(load_config(tmp_path / "shop.yaml"))
+
+    assert revised("") == revised(", debezium: {decimals: precise}")
+    assert revised("") != revised(", debezium: {decimals: string}")
