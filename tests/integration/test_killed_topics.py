@@ -86,7 +86,7 @@ def test_runs_that_are_killed_while_the_broker_restarts_write_each_row_once(
         path = tmp_path / "shop.yaml"
         path.write_text(
             f"name: shop\nsource: {{type: kafka, brokers: '{kafka.brokers}', topics: ['shop.*'], format: canal_json}}\n"
-            f"history: {{store: 'sqlite:///{tmp_path}/shop.db'}}\nrun: {{once: true, max_batch_bytes: 4000}}\n"
+            f"history: {{store: 'sqlite:///{tmp_path}/shop.db'}}\nrun: {{trigger: once, max_batch_bytes: 4000}}\n"
             f"sinks: [{{type: delta, path: {tmp_path}/lake, mirror: '{{table}}', changelog: '{{table}}_log'}}]\n",
             encoding="utf-8",
         )
