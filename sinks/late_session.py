@@ -1,29 +1,45 @@
-"""A Spark session that is made when somebody needs more of it than Java: commits need no more, and a run with nothing to write none of it."""
+"""A Spark session that is made when somebody needs more of it than Java: commits need no more, and a run with nothing to write neither."""
 
 from __future__ import annotations
 
 import os
+import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["LateSession", "master_of"]
+__all__ = ["LateSession", "begin_java", "environment_of", "has_java", "master_of", "tasks_of"]
+
+_LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:, *\d+)?\])?")
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 class LateSession:
-    """Stands for a local Spark session that is not there yet: Java is, with Delta and Hadoop's settings. Whatever else is asked for makes it.
+    """Stands for a local Spark session that is not there yet. Java starts when it is asked for, with Delta and Hadoop's settings.
+
+    Whatever else is asked for makes the session.
 
     Args:
         settings: of Spark, all that there are.
+        around: what Java is started in.
+
+    Attributes:
+        environment: what Python workers of the session are to have in theirs.
     """
 
-    def __init__(self, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, settings: Mapping[str, str], around: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
         self._settings = settings
+        self._around = around
+        self.environment: dict[str, str] = {}
         self._made: SparkSession | None = None
         self._turn = threading.Lock()
 
@@ -32,28 +48,46 @@ class LateSession:
         """Where the session will run."""
         return self._settings["spark.master"]
 
-    def start_java(self) -> None:
-        """Starts Java, and imports meanwhile what PySpark needs at its first call of Java: pandas, where there is one."""
-        with ThreadPoolExecutor(1, "java") as pool:
-            started = pool.submit(lambda: self._jvm)
-            import_module("pyspark.testing.utils")
-            import_module("pyarrow.dataset")
-            started.result()
+    @property
+    def is_made(self) -> bool:
+        """Whether the session is there."""
+        return self._made is not None
+
+    @property
+    def has_java(self) -> bool:
+        """Whether Java is there."""
+        from pyspark import SparkContext
+
+        return SparkContext._jvm is not None  # noqa: SLF001 there is no public way to ask
+
+    def setting(self, name: str) -> str | None:
+        """What a setting of Spark is; None where nobody says."""
+        return self._settings.get(name)
 
     @property
     def _jvm(self) -> Any:
         """Java's classes. Starts Java."""
-        from pyspark import SparkConf, SparkContext
+        from pyspark import SparkContext
 
         with self._turn:
             if SparkContext._jvm is None:  # noqa: SLF001 there is no public way to Java without a context
-                SparkContext._ensure_initialized(conf=SparkConf().setAll(list(self._settings.items())))  # noqa: SLF001 same
+                with self._around(), ThreadPoolExecutor(1, "java") as pool:
+                    started = pool.submit(self._start)
+                    # What PySpark needs at its first call of Java: pandas, where there is one.
+                    import_module("pyspark.testing.utils")
+                    import_module("pyarrow.dataset")
+                    started.result()
         return SparkContext._jvm  # noqa: SLF001 same
+
+    def _start(self) -> None:
+        from pyspark import SparkConf, SparkContext
+
+        SparkContext._ensure_initialized(conf=SparkConf().setAll(list(self._settings.items())))  # noqa: SLF001 same
 
     @property
     def _jsc(self) -> Any:
         """Java's context; as long as there is none, what answers in its place."""
-        return _ContextToCome(self._jvm, self._settings) if self._made is None else self._made._jsc  # noqa: SLF001 same
+        return _ContextToCome(self, self._settings) if self._made is None else self._made._jsc  # noqa: SLF001 same
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -79,6 +113,8 @@ class LateSession:
                 # In the main thread a Spark context takes SIGINT for itself.
                 with ThreadPoolExecutor(1, "session") as pool:
                     self._made = pool.submit(builder.getOrCreate).result()
+                self._made.sparkContext.environment.update(self.environment)
+                self.environment = self._made.sparkContext.environment
                 SparkSession._get_j_spark_session_class(self._made._jvm).setActiveSession(self._made._jsparkSession)  # noqa: SLF001 same
         return self._made
 
@@ -86,12 +122,12 @@ class LateSession:
 class _ContextToCome:
     """Tells Hadoop's settings, and whether Java is there."""
 
-    def __init__(self, jvm: Any, settings: Mapping[str, str]) -> None:
-        self._jvm, self._settings = jvm, settings
+    def __init__(self, session: LateSession, settings: Mapping[str, str]) -> None:
+        self._session, self._settings = session, settings
 
     def hadoopConfiguration(self) -> Any:  # noqa: N802 Java's name
         """As a Spark context makes it of its settings."""
-        spark = self._jvm.org.apache.spark
+        spark = self._session._jvm.org.apache.spark  # noqa: SLF001 our own class
         conf = spark.SparkConf()
         for name, value in self._settings.items():
             conf.set(name, value)
@@ -103,10 +139,49 @@ class _ContextToCome:
 
     def isStopped(self) -> bool:  # noqa: N802 Java's name
         """No: it is to come. Fails where Java is gone."""
-        self._jvm.java.lang.System.nanoTime()
+        if self._session.has_java:
+            self._session._jvm.java.lang.System.nanoTime()  # noqa: SLF001 same
         return False
 
 
 def master_of(spark: SparkSession | LateSession) -> str:
     """Where a session runs, or will run."""
     return spark.master if isinstance(spark, LateSession) else spark.sparkContext.master or ""
+
+
+def has_java(spark: SparkSession | LateSession) -> bool:
+    """Whether the Java of a session runs, so that asking it costs little."""
+    return spark.has_java if isinstance(spark, LateSession) else True
+
+
+def begin_java(spark: SparkSession | LateSession) -> None:
+    """Has Java start beside what the caller does; who asks for it waits. An error is told to those."""
+    if not has_java(spark):
+        threading.Thread(target=_ask, args=(spark,), name="historian java", daemon=True).start()
+
+
+def _ask(spark: SparkSession | LateSession) -> None:
+    with suppress(Exception):
+        _ = spark._jvm  # noqa: SLF001 our own class
+
+
+def environment_of(spark: SparkSession | LateSession) -> dict[str, str]:
+    """What is put in here stands in the environment of the session's Python workers that start later."""
+    found: dict[str, str] = spark.environment if isinstance(spark, LateSession) else spark.sparkContext.environment
+    return found
+
+
+def tasks_of(spark: SparkSession | LateSession) -> int:
+    """How many tasks a session runs at once on this machine; does not make it."""
+    if isinstance(spark, LateSession) and not spark.is_made:
+        found = _LOCAL.fullmatch(spark.master)
+        if found is not None and spark.setting("spark.default.parallelism") is None:
+            return _cores() if found[1] == "*" else int(found[1] or 1)
+    return int(spark.sparkContext.defaultParallelism)
+
+
+def _cores() -> int:
+    """As many as Java sees."""
+    cores = len(os.sched_getaffinity(0))
+    quota, _, period = (_QUOTA.read_text(encoding="ascii") if _QUOTA.is_file() else "max").strip().partition(" ")
+    return cores if quota == "max" else max(1, min(cores, -(-int(quota) // int(period))))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,14 +64,24 @@ def spark_session(
 
 
 def late_session(
-    *, jars: Sequence[Path], master: str | None, name: str, settings: Mapping[str, str]
+    *,
+    jars: Sequence[Path],
+    master: str | None,
+    name: str,
+    settings: Mapping[str, str],
+    around: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> SparkSession | LateSession:
-    """The same, made when it is needed (:class:`~sinks.late_session.LateSession`) where it runs on this machine and none runs yet."""
+    """The same, made when it is needed (:class:`~sinks.late_session.LateSession`) where it runs on this machine and none runs yet.
+
+    Args:
+        around: what Java is started in.
+    """
     from pyspark import SparkContext
 
     if SparkContext._active_spark_context is not None or not runs_here(settings.get("spark.master", master)):  # noqa: SLF001 same
-        return spark_session(jars=jars, master=master, name=name, settings=settings)
-    return LateSession(_chosen(jars, master, name, settings))
+        with around():
+            return spark_session(jars=jars, master=master, name=name, settings=settings)
+    return LateSession(_chosen(jars, master, name, settings), around)
 
 
 def _chosen(jars: Sequence[Path], master: str | None, name: str, settings: Mapping[str, str] | None) -> dict[str, str]:

@@ -21,7 +21,7 @@ from connectors.tracking.ranges import SEQUENCE_BITS
 from historian.changelog.chunks import CHUNK_STREAM, Chunk, chunk_row
 from historian.plans.plans import Plan, PlannedRange, PlannedTable
 from sinks.contract.local_chunks import LocalChunks
-from sinks.late_session import master_of
+from sinks.late_session import master_of, tasks_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -108,7 +108,7 @@ class _Range:
 def _in_driver(
     reads: Sequence[_Range], spark: SparkSession, copied: Callable[[], Iterable[Chunk]] | None
 ) -> Iterator[Chunks]:
-    with closing(LocalChunks(threads=spark.sparkContext.defaultParallelism if is_local(spark) else 1)) as chunks:
+    with closing(LocalChunks(threads=tasks_of(spark) if is_local(spark) else 1)) as chunks:
         chunks.fill([*(each.chunks for each in reads), *([] if copied is None else [copied])])
         yield chunks
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from connectors.config import PipelineConfig
@@ -66,15 +67,12 @@ def make_sinks(config: PipelineConfig, spark: SparkSession) -> tuple[Sink, ...]:
 def _session(config: PipelineConfig, name: str, *, late: bool = False) -> SparkSession:
     from connectors.spark.jvm_s3 import jars_for
     from connectors.spark.quiet import quiet_start
-    from sinks.late_session import LateSession
     from sinks.session import late_session, runs_here, spark_session
 
     spark, settings = config.run.spark, dict(config.run.spark.conf)
     known: dict[str, Any] = {"jars": jars_for(config.sink_paths), "master": spark.master, "settings": settings}
-    with quiet_start(loopback=runs_here(spark.master)):
-        if not late:
-            return spark_session(name=f"historian {name}", **known)
-        made = late_session(name=f"historian {name}", **known)
-        if isinstance(made, LateSession):
-            made.start_java()  # Here, without its messages.
-        return cast("SparkSession", made)
+    quietly = partial(quiet_start, loopback=runs_here(spark.master))
+    if late:
+        return cast("SparkSession", late_session(name=f"historian {name}", **known, around=quietly))
+    with quietly():
+        return spark_session(name=f"historian {name}", **known)

@@ -45,6 +45,7 @@ from historian.plans.plans import Plan, has_unread
 from historian.positions import KAFKA, LogPosition
 from historian.schema.snapshots import Snapshot
 from historian.store import Lease, Store
+from sinks.late_session import begin_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -243,6 +244,7 @@ class Pipeline:
         written = WrittenPlan(plan=plan, stopped={})
         if plan.tables or has_unread(plan):
             begun_s = time.monotonic()
+            begin_java(self._spark)
             with decoded(planned, self._tracker.reader, self._spark) as chunks:
                 times_s = [time.monotonic()]
                 for sink in self._sinks:

@@ -11,7 +11,9 @@ __all__ = ["answers", "is_stopped", "stop"]
 
 
 def answers(spark: SparkSession) -> bool:
-    """Whether Spark's process is there: a signal to a whole group of processes ends it at once."""
+    """Whether Spark's process is there: a signal to a whole group of processes ends it at once. True where it is to come."""
+    if not getattr(spark, "has_java", True):
+        return True
     try:
         spark._jvm.System.nanoTime()  # type: ignore[union-attr]  # noqa: SLF001 there is no public way to ask
     except Exception:  # noqa: BLE001 whatever Py4J makes of a closed socket

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import pyarrow.fs as pafs
 
 from historian.errors import SinkError
+from sinks.late_session import environment_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,14 +59,14 @@ def share_settings(spark: SparkSession, path: str) -> None:
     """
     if not is_s3(path):
         return
-    context: Any = spark.sparkContext
+    context: Any = spark._jsc  # noqa: SLF001 there is no public way to Hadoop's settings
     bucket = urlsplit(path).netloc
-    hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001 there is no public way to Hadoop's settings
+    hadoop = context.hadoopConfiguration()
     found = {name: _setting(hadoop, bucket, name) for name in _NAMES}
     with _TURN:
         known = json.loads(os.environ.get(_VARIABLE, "{}"))
         known[bucket] = {name: value for name, value in found.items() if value}
-        os.environ[_VARIABLE] = context.environment[_VARIABLE] = json.dumps(known, sort_keys=True)
+        os.environ[_VARIABLE] = environment_of(spark)[_VARIABLE] = json.dumps(known, sort_keys=True)
 
 
 def located(path: str) -> tuple[pafs.FileSystem, str]:

@@ -1,4 +1,4 @@
-"""A run that ends has its Spark session made with its first rows; one that finds nothing new has none."""
+"""A run that ends has Java started when it writes, and its Spark session where it needs one; one that finds nothing new has neither."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
@@ -36,33 +37,55 @@ class Looks(Observer):
     def written(self, plan):
         self.look("written")
         self.seen.append(("signals", signal.getsignal(signal.SIGINT) is self.handler))
-        hadoop = SparkContext._active_spark_context._jsc.hadoopConfiguration()
-        self.seen.append(("endpoint", hadoop.get("fs.s3a.endpoint")))
+        context = SparkContext._active_spark_context
+        if context is not None:
+            self.seen.append(("endpoint", context._jsc.hadoopConfiguration().get("fs.s3a.endpoint")))
     def closed(self):
         self.look("closed")
+        self.seen.append(("java", java_process() is not None))
 
-for _ in range(2):
-    looks = Looks()
-    stopped = run(load_config(sys.argv[1]), once=True, observer=looks)
-    print(json.dumps([looks.seen, dict(stopped), SparkContext._active_spark_context is not None]))
+looks = Looks()
+stopped = run(load_config(sys.argv[1]), once=True, observer=looks)
+print(json.dumps([looks.seen, dict(stopped), SparkContext._active_spark_context is not None]))
 """
 
 
-def test_a_run_that_finds_nothing_new_makes_no_session_and_one_that_does_keeps_its_signals(tmp_path: Path) -> None:
+def test_a_run_that_finds_nothing_new_starts_no_java_and_one_that_needs_a_session_keeps_its_signals(
+    tmp_path: Path,
+) -> None:
     """Ctrl-C while the session is made, when Spark's context has its own handler, ends it behind its plan."""
+    config = _config(tmp_path, "writer: spark, ")
+
+    first, second = _run(config), _run(config)
+
+    written = [["written", True], ["signals", True], ["endpoint", "http://127.0.0.1:9"]]
+    assert first == [[["opened", False], ["java", True], *written, ["closed", True], ["java", True]], {}, False]
+    assert second == [[["opened", False], ["java", False], ["closed", False], ["java", False]], {}, False]
+    assert list((tmp_path / "lake" / "shop_coupons").rglob("part-*.parquet"))
+
+
+def test_a_run_whose_tables_are_not_spark_s_to_write_makes_no_session(tmp_path: Path) -> None:
+    written = [["written", False], ["signals", True]]
+    expected = [[["opened", False], ["java", True], *written, ["closed", False], ["java", True]], {}, False]
+
+    assert expected == _run(_config(tmp_path, ""))
+
+    assert list((tmp_path / "lake" / "shop_coupons").glob("*.parquet"))
+
+
+def _config(directory: Path, more: str) -> Path:
     log = ROOT / "examples" / "shop" / "binlog"
-    config = tmp_path / "shop.yaml"
+    config = directory / "shop.yaml"
     config.write_text(
         f"name: shop\nsource: {{type: binlog-files, directory: {log}, tables: [shop.coupons]}}\n"
-        f"sinks: [{{type: delta, path: {tmp_path}/lake}}]\nhistory: {{store: 'sqlite:///{tmp_path}/store.db'}}\n"
+        f"sinks: [{{type: delta, {more}path: {directory}/lake}}]\nhistory: {{store: 'sqlite:///{directory}/store.db'}}\n"
         "run: {spark: {master: 'local[1]', conf: {spark.hadoop.fs.s3a.endpoint: 'http://127.0.0.1:9'}}}\n"
     )
+    return config
 
+
+def _run(config: Path) -> Any:
     done = subprocess.run([sys.executable, "-c", SCRIPT, config], cwd=ROOT, capture_output=True, text=True, check=False)
-
     assert done.returncode == 0, done.stderr
-    first, second = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("[["))
-    written = [["written", True], ["signals", True], ["endpoint", "http://127.0.0.1:9"]]
-    assert first == [[["opened", False], ["java", True], *written, ["closed", True]], {}, False]
-    assert second == [[["opened", False], ["java", True], ["closed", False]], {}, False]
-    assert list((tmp_path / "lake" / "shop_coupons").glob("*.parquet"))
+    [told] = [line for line in done.stdout.splitlines() if line.startswith("[[")]
+    return json.loads(told)

@@ -10,7 +10,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,9 +19,11 @@ from sinks.contract.storage import is_local, share_settings
 from sinks.delta import faults
 from sinks.delta.log.columns import DeltaSchema
 from sinks.delta.log.commits import Commit
-from sinks.delta.log.kernel_classes import kernel_classes
+from sinks.delta.log.kernel_classes import KernelClasses, kernel_classes
 from sinks.delta.log.local_files import with_local_files
-from sinks.delta.log.table_view import TableView, log_entry, may_have_log, optional
+from sinks.delta.log.plain_facts import plain_facts
+from sinks.delta.log.table_view import KernelSnapshot, TableView, may_have_log, optional
+from sinks.late_session import has_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,16 +61,26 @@ class Kernel:
     """Reads and commits to Delta tables by path. *signature* stands in every commit as the engine that made it."""
 
     def __init__(self, spark: SparkSession, signature: str) -> None:
-        jvm: Any = spark._jvm  # noqa: SLF001 there is no public way to a class of the JVM
-        context: Any = spark._jsc  # noqa: SLF001 same
-        self._classes = kernel_classes(jvm)
-        self._hadoop = self._classes.configuration(context.hadoopConfiguration())
-        # HDFS's, which is the default for local paths too, starts some ten processes to write a file of the log.
-        self._hadoop.setIfUnset(_LOCAL_LOGS, "io.delta.storage.LocalLogStore")
-        self._engine = self._classes.engine(self._hadoop)
         self._signature = signature
         self._spark = spark
         self._commit_s: deque[float] = deque(maxlen=_COMMITS)
+
+    @cached_property
+    def _classes(self) -> KernelClasses:
+        jvm: Any = self._spark._jvm  # noqa: SLF001 there is no public way to a class of the JVM
+        return kernel_classes(jvm)
+
+    @cached_property
+    def _hadoop(self) -> Any:
+        context: Any = self._spark._jsc  # noqa: SLF001 there is no public way to Hadoop's settings
+        hadoop = self._classes.configuration(context.hadoopConfiguration())
+        # HDFS's, which is the default for local paths too, starts some ten processes to write a file of the log.
+        hadoop.setIfUnset(_LOCAL_LOGS, "io.delta.storage.LocalLogStore")
+        return hadoop
+
+    @cached_property
+    def _engine(self) -> Any:
+        return self._classes.engine(self._hadoop)
 
     def view(self, path: str) -> TableView | None:
         """The newest version of the table at *path*; None where there is no Delta table.
@@ -82,6 +94,9 @@ class Kernel:
         # Kernel says it by an exception, which PySpark takes some 40 ms to look at.
         if not may_have_log(path):
             return None
+        facts = plain_facts(path) if is_local(path) and not has_java(self._spark) else None
+        if facts is not None:
+            return TableView(path, facts.version, partial(self._load, path, facts.version), facts.entry, facts)
         try:
             snapshot = self._classes.load_snapshot(path).build(self._engine_of(path))
         except Py4JJavaError as error:
@@ -151,7 +166,7 @@ class Kernel:
         try:
             engine = f"{REARRANGED}{self._signature}" if commit.same_rows else self._signature
             kind = classes.write if rows else classes.manual_update
-            builder = view._snapshot.buildUpdateTableTransaction(engine, kind)  # noqa: SLF001 our own class
+            builder = view.kernel.snapshot.buildUpdateTableTransaction(engine, kind)
             builder = builder.withMaxRetries(0)
             if application:
                 builder = builder.withTransactionId(application, version)
@@ -161,7 +176,7 @@ class Kernel:
                 left = [f.name for physical in clustering for f in commit.schema.fields if f.physical == physical]
                 if len(left) < len(clustering):
                     builder = builder.withClusteringColumns([classes.column(name) for name in left])
-            transaction = builder.build(view._engine)  # noqa: SLF001 our own class
+            transaction = builder.build(view.kernel.engine)
             removals: list[Any] = []
             if commit.clear or commit.removed:
                 removals = view.removals(None if commit.clear else commit.removed, change=not commit.same_rows)
@@ -172,7 +187,7 @@ class Kernel:
         except Py4JJavaError as error:
             failed = _failed("a Delta table cannot be committed to", view.path, error)
             raise (failed if isinstance(failed, CommitConflict) else _refused(view.path, error) or failed) from error
-        return view.after(int(after.getVersion()), after, application, version, commit)
+        return view.after(after, application, version, commit)
 
     def commit_s(self) -> Sequence[float]:
         """How long each commit took since this was last asked, seconds; other threads may commit meanwhile."""
@@ -238,7 +253,7 @@ class Kernel:
         physical = classes.struct(json.dumps((commit.schema or view.schema()).physical()))
         now = int(time.time() * 1000)
         # Kernel knows a file as the table's own only under the root as it writes it itself: with a scheme.
-        root = view._snapshot.getDataPath().toString()  # noqa: SLF001 our own class
+        root = view.kernel.snapshot.getDataPath().toString()
         written = [
             classes.file_status(
                 root + file.path.removeprefix(view.path),
@@ -250,7 +265,7 @@ class Kernel:
         ]
         if commit.same_rows:
             return classes.iterator(self._listed(self._moved(view, physical, written)).iterator())
-        engine = view._engine  # noqa: SLF001 our own class
+        engine = view.kernel.engine
         state = transaction.getTransactionState(engine)
         context = classes.write_context(engine, state, {})
         files = classes.iterator(self._listed(written).iterator())
@@ -259,7 +274,7 @@ class Kernel:
     def _moved(self, view: TableView, physical: Any, written: Sequence[Any]) -> list[Any]:
         """Actions that add files without a change of rows, for which Kernel's public door has none."""
         classes = self._classes
-        root = view._snapshot.getDataPath().toUri()  # noqa: SLF001 our own class
+        root = view.kernel.snapshot.getDataPath().toUri()
         none, of_none = classes.optional.empty(), classes.hash_map()
         added = (
             classes.add_file.convertDataFileStatus(physical, root, file, of_none, False, of_none, none, none, none)
@@ -284,8 +299,22 @@ class Kernel:
         return self._classes.engine(with_local_files(self._spark._jvm, self._hadoop))  # noqa: SLF001 see above
 
     def _view(self, path: str, snapshot: Any) -> TableView:
-        version = int(snapshot.getVersion())
-        return TableView(path, version, snapshot, self._engine_of(path), self._classes, log_entry(path, version))
+        return self._snapshot(path, snapshot).view(path)
+
+    def _snapshot(self, path: str, snapshot: Any) -> KernelSnapshot:
+        return KernelSnapshot(snapshot=snapshot, engine=self._engine_of(path), classes=self._classes)
+
+    def _load(self, path: str, version: int) -> KernelSnapshot:
+        """Kernel's own of what the log's text told of first."""
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            found = self._classes.load_snapshot(path).build(self._engine_of(path))
+            if int(found.getVersion()) != version:  # A commit that stands on the older one is refused, as it must be.
+                found = self._classes.load_snapshot(path).atVersion(version).build(self._engine_of(path))
+        except Py4JJavaError as error:
+            raise _refused(path, error) or _failed("a Delta table cannot be read", path, error) from error
+        return self._snapshot(path, found)
 
 
 def _refused(path: str, error: Any) -> ChainBroken | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
@@ -14,11 +14,12 @@ from historian.errors import ChainBroken
 from sinks.contract.storage import is_local, located
 from sinks.delta.log.columns import DeltaSchema
 from sinks.delta.log.kernel_classes import KernelClasses
+from sinks.delta.log.plain_facts import HeldFile, TableFacts
 
 if TYPE_CHECKING:
     from sinks.delta.log.commits import Commit
 
-__all__ = ["KEEPS_ROWS", "HeldFile", "TableView", "log_entry", "may_have_log", "optional"]
+__all__ = ["KEEPS_ROWS", "HeldFile", "KernelSnapshot", "TableView", "log_entry", "may_have_log", "optional"]
 
 KEEPS_ROWS = ("delta.enableChangeDataFeed", "delta.enableRowTracking")
 """Properties of tables whose rows must not be moved to another file as if they were new."""
@@ -27,13 +28,17 @@ _Known = TypeVar("_Known")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldFile:
-    """A file that a table holds: absolute path, Delta's statistics as JSON, and whether rows of it are marked as deleted."""
+class KernelSnapshot:
+    """Kernel's objects of one version of a table."""
 
-    path: str
-    size_bytes: int
-    statistics: str
-    has_deletions: bool
+    snapshot: Any
+    engine: Any
+    classes: KernelClasses
+
+    def view(self, path: str, known: dict[tuple[str, ...], Any] | None = None) -> TableView:
+        """The table at *path*, of which this is told; *known*: what of it need not be asked."""
+        version = int(self.snapshot.getVersion())
+        return TableView(path, version, lambda: self, log_entry(path, version), None, known or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +47,15 @@ class TableView:
 
     path: str
     version: int
-    _snapshot: Any
-    _engine: Any
-    _classes: KernelClasses
+    _loaded: Callable[[], KernelSnapshot]
     _entry: tuple[int, ...] | None
+    _facts: TableFacts | None = None
     _known: dict[tuple[str, ...], Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def kernel(self) -> KernelSnapshot:
+        """The version as Kernel has it, which is loaded where the log's text alone has told of the table so far."""
+        return self._once(("kernel",), self._loaded)
 
     def is_newest(self) -> bool:
         """Whether a look at two files of the log tells that nothing was committed since; False where it cannot tell."""
@@ -75,14 +84,17 @@ class TableView:
 
     def transaction(self, application: str) -> int:
         """The last transaction version that *application* committed; 0 where it has none."""
-        return self._once(
-            ("transaction", application),
-            lambda: int(optional(self._snapshot.getLatestTransactionVersion(self._engine, application), 0)),
-        )
+        if self._facts is not None:
+            return self._facts.transactions.get(application, 0)
+        return self._once(("transaction", application), lambda: self._transaction(self.kernel, application))
 
     def domain(self, name: str) -> str | None:
         """The text of a metadata domain, or None."""
-        found: str | None = self._once(("domain", name), lambda: optional(self._snapshot.getDomainMetadata(name), None))
+        if self._facts is not None:
+            return self._facts.domains.get(name)
+        found: str | None = self._once(
+            ("domain", name), lambda: optional(self.kernel.snapshot.getDomainMetadata(name), None)
+        )
         return found
 
     def counted(self, name: str, kind: str) -> dict[str, Any]:
@@ -104,16 +116,20 @@ class TableView:
 
     def held_files(self) -> list[HeldFile]:
         """The files that the table holds, with what its log says of them."""
+        if self._facts is not None:
+            return [replace(file, path=f"{self.path}/{file.path}") for file in self._facts.files]
         return [file for file, _ in self._held()]
 
     def files_from(self, column: str, least: int) -> list[HeldFile]:
         """The same, but files that statistics say have no value of that system column, a long, from *least* on."""
-        classes = self._classes
+        classes = self.kernel.classes
         wanted = classes.predicate(">=", classes.column(column), classes.long(least))
         return [self._described(row) for row in self._files(wanted, statistics=True)]
 
     def is_empty(self) -> bool:
         """Whether the table holds no file."""
+        if self._facts is not None:
+            return not self._facts.files
         if ("files",) in self._known:
             return not self._held()
         return next(self._files(), None) is None
@@ -154,7 +170,7 @@ class TableView:
 
     def removals(self, paths: Collection[str] | None = None, *, change: bool = True) -> list[Any]:
         """Kernel's actions that take the files of *paths* out of the table; None: every file. *change*: with their rows."""
-        classes = self._classes
+        classes = self.kernel.classes
         now = classes.optional.of(int(time.time() * 1000))
         wanted = None if paths is None else set(paths)
         rows = (row for file, row in self._held() if wanted is None or file.path in wanted)
@@ -163,21 +179,26 @@ class TableView:
             for row in rows
         ]
 
-    def after(self, version: int, snapshot: Any, application: str, transaction: int, commit: Commit) -> TableView:
+    def after(self, snapshot: Any, application: str, transaction: int, commit: Commit) -> TableView:
         """The view of the commit that stands directly on this one: it knows what that has not changed."""
-        entry = log_entry(self.path, version)
-        view = TableView(self.path, version, snapshot, self._engine, self._classes, entry)
+        known: dict[tuple[str, ...], Any] = {("domain", name): text for name, text in commit.domains.items()}
         if commit.schema is None:
-            view._known.update({key: known for key, known in self._known.items() if key[0] in ("schema", "metadata")})
+            known |= {key: value for key, value in self._known.items() if key[0] in ("schema", "metadata")}
         if application:
-            view._known[("transaction", application)] = transaction
-        view._known.update({("domain", name): text for name, text in commit.domains.items()})
-        return view
+            known["transaction", application] = transaction
+        return replace(self.kernel, snapshot=snapshot).view(self.path, known)
 
     def _metadata(self) -> dict[str, Any]:
+        if self._facts is not None:
+            return self._facts.metadata
+        kernel = self.kernel
         return self._once(
-            ("metadata",), lambda: json.loads(self._classes.row_json(self._snapshot.getMetadata().toRow()))
+            ("metadata",), lambda: json.loads(kernel.classes.row_json(kernel.snapshot.getMetadata().toRow()))
         )
+
+    @staticmethod
+    def _transaction(kernel: KernelSnapshot, application: str) -> int:
+        return int(optional(kernel.snapshot.getLatestTransactionVersion(kernel.engine, application), 0))
 
     def _once(self, key: tuple[str, ...], ask: Callable[[], _Known]) -> _Known:
         if key not in self._known:
@@ -189,7 +210,7 @@ class TableView:
         return self._once(("files",), lambda: [(self._described(row), row) for row in self._files(statistics=True)])
 
     def _described(self, row: Any) -> HeldFile:
-        values = json.loads(self._classes.row_json(row))
+        values = json.loads(self.kernel.classes.row_json(row))
         return HeldFile(
             path=f"{self.path}/{unquote(values['path'])}",
             size_bytes=values["size"],
@@ -199,14 +220,16 @@ class TableView:
 
     def _null_in(self, physical: str) -> Any:
         name = next(f.name for f in self.schema().fields if f.physical == physical)
-        return self._classes.predicate("IS_NULL", self._classes.column(name))
+        classes = self.kernel.classes
+        return classes.predicate("IS_NULL", classes.column(name))
 
     def _files(self, predicate: Any = None, *, statistics: bool = False) -> Iterator[Any]:
         """What the log says of each file, as Kernel's rows."""
-        scan = self._snapshot.getScanBuilder()
+        kernel = self.kernel
+        scan = kernel.snapshot.getScanBuilder()
         if predicate is not None:
             scan = scan.withFilter(predicate)
-        for batch in _closing(scan.build().getScanFiles(self._engine, statistics)):
+        for batch in _closing(scan.build().getScanFiles(kernel.engine, statistics)):
             for row in _closing(batch.getRows()):
                 yield row.getStruct(0)
 

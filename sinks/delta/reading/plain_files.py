@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from historian.errors import SinkError
 from sinks.contract.storage import located, reading
 from sinks.delta.log.columns import DeltaSchema
-from sinks.delta.log.plain_log import LOG, actions, whole_log
+from sinks.delta.log.plain_log import LOG, actions, checkpoint_in, commits_in, whole_log
 
 __all__ = ["PlainTable", "plain_rows", "plain_schema", "plain_table"]
 
@@ -69,9 +69,9 @@ def plain_table(path: str, known: PlainTable | None = None) -> PlainTable | None
         if known is not None and known.mark == mark:
             return known
         names = [info.base_name for info in listed]
-        commits = _commits(names)
+        commits = commits_in(names)
         files, since = _Files(), -1
-        checkpoint = _checkpoint(names)
+        checkpoint = checkpoint_in(names)
         if checkpoint is not None:
             since, parts = checkpoint
             for part in parts:
@@ -128,8 +128,8 @@ def plain_schema(path: str) -> DeltaSchema | None:
     with reading(path), whole_log(path):
         system, log, listed = _listed_log(path)
         names = [info.base_name for info in listed]
-        since, parts = _checkpoint(names) or (-1, [])
-        for version, name in sorted(_commits(names).items(), reverse=True):
+        since, parts = checkpoint_in(names) or (-1, [])
+        for version, name in sorted(commits_in(names).items(), reverse=True):
             if version <= since:
                 break
             with system.open_input_stream(f"{log}/{name}") as stream:
@@ -150,28 +150,6 @@ def _listed_log(path: str) -> tuple[pafs.FileSystem, str, list[pafs.FileInfo]]:
     if system.get_file_info(log).type == pafs.FileType.NotFound:
         return system, log, []
     return system, log, [info for info in system.get_file_info(pafs.FileSelector(log)) if info.is_file]
-
-
-def _commits(names: Sequence[str]) -> dict[int, str]:
-    """Version to the name of its commit."""
-    return {
-        int(name[:20]): name for name in names if name.endswith(".json") and name[:20].isdigit() and len(name) == 25
-    }
-
-
-def _checkpoint(names: Sequence[str]) -> tuple[int, list[str]] | None:
-    """The newest checkpoint that is whole: its version, and its files."""
-    found: dict[tuple[int, int], list[str]] = {}
-    for name in names:
-        if ".checkpoint." not in name or not name.endswith(".parquet") or not name[:20].isdigit():
-            continue
-        middle = name.split(".")[2:-1]
-        if middle and not (len(middle) == 2 and all(each.isdigit() for each in middle)):
-            continue  # of the second kind, whose files stand elsewhere
-        of = int(middle[1]) if middle else 1
-        found.setdefault((int(name[:20]), of), []).append(name)
-    whole = [(version, sorted(parts)) for (version, of), parts in found.items() if len(parts) == of]
-    return max(whole, default=None)
 
 
 def _take_checkpoint(system: pafs.FileSystem, path: str, files: _Files) -> None:

@@ -13,7 +13,8 @@ import pytest
 from lakes.held_rows import HeldLake
 from sinks.delta.log.columns import plain_schema
 from sinks.delta.log.commits import Commit, DataFile
-from sinks.delta.log.kernel import Kernel
+from sinks.delta.log.kernel import CommitConflict, Kernel
+from sinks.delta.log.plain_facts import plain_facts
 from sinks.delta.log.table_view import TableView
 from sinks.delta.rewrite.files import FileWriter
 
@@ -73,6 +74,76 @@ def test_the_view_behind_a_commit_says_what_a_loaded_one_says(kernel: Kernel, tm
         loaded = kernel.view(path)
         assert loaded is not None
         assert _ask(view) == _ask(loaded)
+
+
+@pytest.fixture
+def plain_kernel(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Kernel:
+    """One that finds Java not started yet."""
+    monkeypatch.setattr("sinks.delta.log.kernel.has_java", lambda _: False)
+    return Kernel(spark, "tests")
+
+
+def test_the_text_of_a_log_says_what_kernel_says_with_checkpoints_and_without(
+    kernel: Kernel, plain_kernel: Kernel, tmp_path: Path
+) -> None:
+    """A commit may stand on such a view, too; the checkpoint is that of version 10."""
+    path = str(tmp_path / "t")
+    view = kernel.create(path, SCHEMA, {**FEATURE, "delta.columnMapping.mode": "name"}, {"d.one": "1", "d.two": "2"})
+    for number in range(1, 14):
+        taken = [file.path for file in view.held_files()][: number % 3]
+        commit = Commit(files=_files(path, number), removed=taken, domains={"d.one": f"{number}"})
+        told = _told(plain_kernel, path)
+        assert told.is_newest()
+        assert _ask(view) == _ask(told)
+        view = kernel.commit(told, "x" if number < 9 else "y", number, commit)
+        assert _ask(view) == _ask(_told(plain_kernel, path))
+    assert (8, 13) == (view.transaction("x"), view.transaction("y"))
+    for version in range(10):
+        _entry(tmp_path / "t", version).unlink()
+    assert _ask(view) == _ask(_told(plain_kernel, path))
+
+
+def _told(kernel: Kernel, path: str) -> TableView:
+    view = kernel.view(path)
+    assert view is not None
+    assert "kernel" not in {key[0] for key in view._known}
+    return view
+
+
+def test_a_commit_on_the_text_of_a_log_is_refused_where_another_came_first(
+    kernel: Kernel, plain_kernel: Kernel, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "t")
+    view = kernel.create(path, SCHEMA, FEATURE, {})
+    told = _told(plain_kernel, path)
+    kernel.commit(view, "x", 1, Commit())
+    with pytest.raises(CommitConflict):
+        plain_kernel.commit(told, "x", 2, Commit())
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [{"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["v2Checkpoint"]}}],
+        [{"protocol": {"minReaderVersion": 4, "minWriterVersion": 7}}],
+        [{"add": {"path": "s3://elsewhere/part.parquet", "size": 1}}],
+        [{"add": {"path": "a%20b.parquet", "size": 1}}],
+        [{"txn": {"appId": "x"}}],
+        ["no action"],
+    ],
+    ids=["a feature", "a reader to come", "another place", "a quoted name", "a damaged action", "damaged lines"],
+)
+def test_what_the_text_of_a_log_does_not_tell_for_certain_is_left_to_kernel(
+    kernel: Kernel, tmp_path: Path, lines: list[object]
+) -> None:
+    path = str(tmp_path / "t")
+    kernel.create(path, SCHEMA, FEATURE, {})
+    assert plain_facts(path) is not None
+    _entry(tmp_path / "t", 1).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert plain_facts(path) is None
+    _entry(tmp_path / "t", 1).rename(_entry(tmp_path / "t", 2))
+    _entry(tmp_path / "t", 2).write_text("")
+    assert plain_facts(path) is None, "a log with a hole"
 
 
 def test_a_commit_that_another_process_overwrote_stops_the_table(lake: HeldLake, quiet: None) -> None:
