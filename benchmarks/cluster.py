@@ -10,6 +10,9 @@ from parts import run_parts
 PARTS = {
     "start": ["cluster_start.py"],
     "typed_read": ["typed_read.py"],
+    "executors": ["cluster_executors.py"],
+    "idle_connectors": ["idle_connectors.py"],
+    "scale": ["scale.py"],
 }
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
+from processor import processor_s
 
 CONFIG = f"""
 name: shop
@@ -61,7 +62,7 @@ def read(table: str) -> dict[str, float]:
     loaded_s = time.perf_counter()
     count = rows.toArrow().num_rows
     ended_s = time.perf_counter()
-    spent = {"rows": count, "processor_s": _processor_s()}
+    spent = {"rows": count, "processor_s": processor_s()}
     spark.stop()
     return {
         "total_s": ended_s - began_s,
@@ -70,24 +71,6 @@ def read(table: str) -> dict[str, float]:
         "collect_s": ended_s - loaded_s,
         **spent,
     }
-
-
-def _processor_s() -> float:
-    """The processor's time of this process and all below it, those that have ended too."""
-    parents, ticks = {}, {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        pid = int(path.parent.name)
-        parents[pid] = int(fields[1])
-        ticks[pid] = sum(map(int, fields[11:15]))
-
-    def is_ours(pid: int) -> bool:
-        return pid == os.getpid() or (pid in parents and is_ours(parents[pid]))
-
-    return sum(spent for pid, spent in ticks.items() if is_ours(pid)) / os.sysconf("SC_CLK_TCK")
 
 
 def _run(command: list[str], directory: str | None = None) -> str:

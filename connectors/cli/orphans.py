@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict
 from datetime import datetime, timedelta, timezone
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,9 +17,14 @@ from connectors.cli.terminal.sessions import session
 from connectors.cli.terminal.sizes import bytes_text
 from historian.errors import ConfigError
 
+if TYPE_CHECKING:
+    from connectors.config import PipelineConfig
+
 __all__ = ["orphans"]
 
 _LEAST_S = 3600.0
+_WEEK_S = 168 * 3600.0
+"""No plan takes so long; what is younger may be of the one that a run is writing."""
 
 
 @ending
@@ -40,7 +46,8 @@ def orphans(
 ) -> None:
     """Find data files below the lake that no committed version of a table names, as lost tasks and killed runs leave them.
 
-    Files that older versions name stay: VACUUM removes those. The connector may run meanwhile.
+    Files that older versions name stay: VACUUM removes those. The connector may run meanwhile. Where --remove is to take files younger
+    than 168 hours it may not: a plan of its could have them.
     """
     from connectors.config.values import parse_duration_s
     from connectors.sink_kinds import lakes
@@ -63,7 +70,10 @@ def orphans(
     before = datetime.now(timezone.utc) - timedelta(seconds=age_s)
     # How a bucket is reached may stand in Spark's settings alone.
     needs_spark = any(is_s3(path) for path in paths)
-    with session(f"orphans {settings.name}", paths, settings.run.spark) if needs_spark else nullcontext():
+    with (
+        _no_run(settings) if removes and age_s < _WEEK_S else nullcontext(),
+        session(f"orphans {settings.name}", paths, settings.run.spark) if needs_spark else nullcontext(),
+    ):
         for path in paths:
             found = orphaned_files(path, before)
             for each in found:
@@ -77,3 +87,12 @@ def orphans(
                 size = bytes_text(sum(each.size_bytes for each in found))
                 done = "removed" if removes else "would be removed by --remove" if found else ""
                 say(f"{path}: {len(found)} orphaned files, {size}{f'; {done}' if done else ''}")
+
+
+@contextmanager
+def _no_run(settings: PipelineConfig) -> Iterator[None]:
+    """Keeps runs of the connector away. Raises :class:`historian.errors.LeaseHeld` where one is alive."""
+    from historian.store import Store
+
+    with closing(Store.open(settings.history.store)) as store, store.lease(settings.name):
+        yield

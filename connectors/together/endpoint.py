@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from http import HTTPStatus
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Together", "served_together"]
 
 _OF_THE_PROCESS = ("process_", "python_", "jvm_")
+_AT_ONCE = 8
+"""So many connectors are asked for their status at a time."""
 _REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.MISDIRECTED_REQUEST)
 
 
@@ -67,15 +70,26 @@ class Together:
         return Answer.of({"error": "not found", "known": known}, HTTPStatus.NOT_FOUND)
 
     def _status(self, accept: str, authorization: str, host: str) -> Answer:
-        found: dict[str, Any] = {}
-        for name, each in self._watched.items():
-            answer = each.pages.answer("/status", accept, authorization, host)
-            if answer.status in _REFUSED:
-                return answer
-            failure = self._ended.get(name)
-            state = "runs" if failure is None else "failed" if failure else "ended"
-            found[name] = {"state": state, "failure": failure or ""} | json.loads(answer.body)
-        return Answer.of({"connectors": found})
+        """All at once, since each waits for a store and a source of its own; so many that a process of many keeps threads for its work."""
+        names = list(self._watched)
+
+        def asked(name: str) -> Answer:
+            return self._watched[name].pages.answer("/status", accept, authorization, host)
+
+        first = asked(names[0])  # Whoever is refused is refused by all of them.
+        if first.status in _REFUSED:
+            return first
+        with ThreadPoolExecutor(_AT_ONCE, "status") as pool:
+            answers = [first, *pool.map(asked, names[1:])]
+        return Answer.of(
+            {"connectors": {name: self._told(name, answer) for name, answer in zip(names, answers, strict=True)}}
+        )
+
+    def _told(self, name: str, answer: Answer) -> dict[str, Any]:
+        failure = self._ended.get(name)
+        state = "runs" if failure is None else "failed" if failure else "ended"
+        said: dict[str, Any] = json.loads(answer.body)
+        return {"state": state, "failure": failure or ""} | said
 
 
 @contextmanager

@@ -403,7 +403,9 @@ def test_every_command_that_starts_spark_takes_its_settings_from_the_configurati
     assert (ExitCode.USAGE, True) == (done.exit_code, "Spark Connect cannot run" in done.stderr), done.stderr
 
 
-def test_orphaned_files_are_shown_and_removed_where_that_is_said(tmp_path: Path) -> None:
+def test_orphaned_files_are_shown_and_removed_where_that_is_said_young_ones_where_no_run_is_alive(
+    tmp_path: Path,
+) -> None:
     config, table = tmp_path / "shop.yaml", tmp_path / "lake" / "t"
     config.write_text(
         f"name: shop\nsource: {{type: binlog-files, directory: {BINLOG}}}\nsinks: [{{type: delta, path: lake}}]\n"
@@ -418,7 +420,10 @@ def test_orphaned_files_are_shown_and_removed_where_that_is_said(tmp_path: Path)
     assert shown.stdout.startswith("t/left.parquet: 4 B, written 1970-01-01 00:00 UTC\n"), shown.stdout
     assert "1 orphaned files, 4 B; would be removed by --remove" in shown.stdout
     assert (table / "left.parquet").exists()
-    assert "t/left.parquet" == json.loads(_run("orphans", config, "--remove", "--json").stdout)["path"]
+    with closing(Store.open(load_config(config).history.store)) as store, store.lease("shop"):
+        refused = _run("orphans", config, "--remove", "--older-than", "2 hours")
+        assert (ExitCode.STORE, True) == (refused.exit_code, (table / "left.parquet").exists()), refused.stderr
+        assert "t/left.parquet" == json.loads(_run("orphans", config, "--remove", "--json").stdout)["path"]
 
     assert ["held.parquet"] == [path.name for path in table.glob("*.parquet")]
     assert (ExitCode.USAGE, True) == (

@@ -16,7 +16,7 @@ import sysconfig
 import time
 import venv
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,11 +48,13 @@ class Cluster:
     Attributes:
         master: its URL, ``spark://127.0.0.1:PORT``.
         workers: processes, by the number with which :meth:`start_worker` starts them.
+        cores: of the machine, one of which each worker has alone for itself and its executors; (): any.
     """
 
     directory: Path
     port: int
     pages: int
+    cores: Sequence[int] = ()
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     workers: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
 
@@ -80,7 +82,10 @@ class Cluster:
         place = self.directory / f"worker-{number}"
         place.mkdir(exist_ok=True)
         arguments = ["--cores", "1", "--memory", "1g", "--work-dir", str(place), "--webui-port", "0"]
-        self.workers[number] = self._start("worker.Worker", *arguments, "--host", "127.0.0.1", self.master)
+        pinned = ("taskset", "-c", str(self.cores[number])) if self.cores else ()
+        self.workers[number] = self._start(
+            "worker.Worker", *arguments, "--host", "127.0.0.1", self.master, before=pinned
+        )
         self._wait(lambda: self._alive() > known, self.workers[number], f"worker {number}")
 
     def kill_worker(self, number: int) -> None:
@@ -132,7 +137,7 @@ class Cluster:
     def _alive(self) -> int:
         return sum(worker["state"] == "ALIVE" for worker in self.state()["workers"])
 
-    def _start(self, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
+    def _start(self, kind: str, *arguments: str, before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
         environment = {
             **os.environ,
             "SPARK_HOME": str(HOME),
@@ -143,7 +148,7 @@ class Cluster:
         command = [str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", *arguments]
         with (self.directory / f"{kind}-{len(self.processes)}.log").open("ab") as log:
             process = subprocess.Popen(
-                [shutil.which("setpriv") or "/usr/bin/setpriv", "--pdeathsig", "KILL", *command],
+                [shutil.which("setpriv") or "/usr/bin/setpriv", "--pdeathsig", "KILL", *before, *command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -169,14 +174,14 @@ class Cluster:
 
 
 @contextmanager
-def spark_cluster(directory: Path, *, workers: int = 2) -> Iterator[Cluster]:
-    """A cluster with so many workers of one core.
+def spark_cluster(directory: Path, *, workers: int = 2, cores: Sequence[int] = ()) -> Iterator[Cluster]:
+    """A cluster with so many workers of one core; *cores*: the one of the machine that each has.
 
     Raises:
         ClusterError: a process ended or did not answer, with the ends of all logs.
     """
     directory.mkdir(exist_ok=True)
-    cluster = Cluster(directory=directory, port=free_port(), pages=free_port())
+    cluster = Cluster(directory=directory, port=free_port(), pages=free_port(), cores=cores)
     try:
         places = ("--host", "127.0.0.1", "--port", str(cluster.port), "--webui-port", str(cluster.pages))
         master = cluster._start("master.Master", *places)
