@@ -133,6 +133,7 @@ class Bench:
         with self.server.connect() as connection, connection.cursor() as cursor:
             cursor.execute("SET SESSION cte_max_recursion_depth = 4294967295")
             cursor.execute(f"CREATE DATABASE {database}")
+            cursor.execute(f"USE {database}")
             for table in tables:
                 cursor.execute(f"CREATE TABLE {database}.{table} {columns}")
             for table in tables:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["LateSession", "begin_java", "environment_of", "has_java", "master_of", "tasks_of"]
+__all__ = ["LateSession", "begin_java", "master_of", "tasks_of"]
 
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:, *\d+)?\])?")
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
@@ -149,26 +149,15 @@ def master_of(spark: SparkSession | LateSession) -> str:
     return spark.master if isinstance(spark, LateSession) else spark.sparkContext.master or ""
 
 
-def has_java(spark: SparkSession | LateSession) -> bool:
-    """Whether the Java of a session runs, so that asking it costs little."""
-    return spark.has_java if isinstance(spark, LateSession) else True
-
-
 def begin_java(spark: SparkSession | LateSession) -> None:
     """Has Java start beside what the caller does; who asks for it waits. An error is told to those."""
-    if not has_java(spark):
+    if isinstance(spark, LateSession) and not spark.has_java:
         threading.Thread(target=_ask, args=(spark,), name="historian java", daemon=True).start()
 
 
-def _ask(spark: SparkSession | LateSession) -> None:
+def _ask(spark: LateSession) -> None:
     with suppress(Exception):
         _ = spark._jvm  # noqa: SLF001 our own class
-
-
-def environment_of(spark: SparkSession | LateSession) -> dict[str, str]:
-    """What is put in here stands in the environment of the session's Python workers that start later."""
-    found: dict[str, str] = spark.environment if isinstance(spark, LateSession) else spark.sparkContext.environment
-    return found
 
 
 def tasks_of(spark: SparkSession | LateSession) -> int:

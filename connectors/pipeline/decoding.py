@@ -2,7 +2,7 @@
 
 On one machine threads of the driver do it: kernels and Parquet's encoders leave the interpreter to each other. A Python
 process of Spark's costs its start and a copy of every chunk through the JVM. On a cluster a plan of little log is the driver's
-too; executors take the others.
+too; executors take the others. They read it once to count rows, and once more to write them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,13 +18,12 @@ from connectors.backfill.forwarding import forwarded_chunks
 from connectors.backfill.keys.coverage import KeyQuestions
 from connectors.readers.binlog.server_reader import BinlogServerReader
 from connectors.tracking.ranges import SEQUENCE_BITS
-from historian.changelog.chunks import CHUNK_STREAM, Chunk, chunk_row
+from historian.changelog.chunks import Chunk
 from historian.plans.plans import Plan, PlannedRange, PlannedTable
 from sinks.contract.local_chunks import LocalChunks
 from sinks.late_session import master_of, tasks_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from connectors.readers.base import LogBytes, Reader
@@ -76,6 +75,8 @@ def decoded(
     if executors is None:
         size = sum(each.planned.size_bytes for each in reads)
         executors = not is_local(spark) and size > _DRIVERS_BYTES and not planned.copies
+    if executors:
+        reads = [replace(each, log=None) for each in reads]  # To read it again costs less than to send it along.
     with _on_executors(reads, spark) if executors else _in_driver(reads, spark, planned.copied) as chunks:
         yield chunks
 
@@ -115,22 +116,14 @@ def _in_driver(
 
 @contextmanager
 def _on_executors(reads: Sequence[_Range], spark: SparkSession) -> Iterator[Chunks]:
-    from pyspark.sql.pandas.types import from_arrow_schema
+    from sinks.contract.spark_chunks import ReadChunks
 
-    from sinks.contract.spark_chunks import SparkChunks
-
-    ranges = spark.range(0, len(reads), 1, max(1, len(reads)))
-    rows = ranges.mapInArrow(partial(_chunk_rows, reads), from_arrow_schema(CHUNK_STREAM)).persist()
-    try:
-        yield SparkChunks(rows)
-    finally:
-        rows.unpersist()
+    with closing(ReadChunks(spark, len(reads), partial(_chunks_of, reads))) as chunks:
+        yield chunks
 
 
-def _chunk_rows(reads: Sequence[_Range], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for index in batch.column("id").to_pylist():
-            yield from map(chunk_row, reads[index].chunks())
+def _chunks_of(reads: Sequence[_Range], index: int) -> Iterator[Chunk]:
+    return reads[index].chunks()
 
 
 def is_local(spark: SparkSession) -> bool:

@@ -2,6 +2,6 @@
 
 One sink's files and tables do not belong here.
 
-Open to other rooms: ``base``, ``chain``, ``chunks``, ``decisions``, ``held_plans``, ``local_chunks``, ``locations``,
+Open to other rooms: ``base``, ``chain``, ``chunks``, ``decisions``, ``held_plans``, ``late_java``, ``local_chunks``, ``locations``,
 ``parts``, ``spark_chunks``, ``storage``, ``tables``.
 """

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from historian.changelog.chunks import NO_TABLE, Chunk, chunks_of
-from sinks.contract.chunks import ChunkHead, Chunks
+from historian.changelog.chunks import CHUNK_STREAM, NO_TABLE, Chunk, chunk_row, chunks_of
+from sinks.contract.chunks import ChunkHead, Chunks, head_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SparkChunks"]
+__all__ = ["ReadChunks", "SparkChunks"]
 
 _Result = TypeVar("_Result")
 _RESULT = "result binary"
@@ -50,7 +50,7 @@ class SparkChunks(Chunks):
 
     def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
         """See :class:`sinks.contract.chunks.Chunks`."""
-        frame = self._frame.where(f"stopped = '' AND table_id != {NO_TABLE}")
+        frame = self.frame.where(f"stopped = '' AND table_id != {NO_TABLE}")
         if self.is_small:
             frame = frame.coalesce(1)
         elif by_table:
@@ -60,11 +60,103 @@ class SparkChunks(Chunks):
         return [pickle.loads(row.result) for row in frame.mapInArrow(_pickled(task), _RESULT).collect()]  # noqa: S301 made here
 
 
+class ReadChunks(SparkChunks):
+    """Chunks that executors read, anew for each look at them: to send rows through Java and back costs several times as much.
+
+    Only where a table's rows have to come together, or rows are made others, they are rows of a DataFrame, read once and kept. Close it at the end.
+
+    Args:
+        spark: on whose executors.
+        parts: how many parts there are, each one task's.
+        read: the chunks of a part, by its number from 0; the same each time. It pickles.
+    """
+
+    def __init__(self, spark: SparkSession, parts: int, read: Callable[[int], Iterable[Chunk]]) -> None:
+        self._spark = spark
+        self._parts = parts
+        self._read = read
+        self._kept: DataFrame | None = None
+        self._heads = None
+
+    @property
+    def frame(self) -> DataFrame:
+        """The rows, which are kept until :meth:`close`."""
+        if self._kept is None:
+            from pyspark.sql.pandas.types import from_arrow_schema
+
+            rows = self._numbers(self._parts).mapInArrow(_rows(self._read), from_arrow_schema(CHUNK_STREAM))
+            self._kept = rows.persist()
+        return self._kept
+
+    @property
+    def heads(self) -> tuple[ChunkHead, ...]:
+        """See :class:`sinks.contract.chunks.Chunks`."""
+        if self._heads is None:
+            heads = self._called(self._parts, lambda chunks: map(head_of, chunks), stopped=True)
+            self._heads = tuple(sorted(heads, key=lambda head: head.sequence))
+        return self._heads
+
+    def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
+        """See :class:`sinks.contract.chunks.Chunks`."""
+        if self._kept is not None or (by_table and not self.is_small):
+            return super().map(task, by_table=by_table)
+        if not self.is_small:
+            return self._called(self._parts, task)
+        return self._called(1, _by_table(task) if by_table else task)
+
+    def close(self) -> None:
+        """Frees the memory of executors."""
+        if self._kept is not None:
+            self._kept.unpersist()
+            self._kept = None
+
+    def _numbers(self, tasks: int) -> DataFrame:
+        return self._spark.range(0, self._parts, 1, max(1, tasks))
+
+    def _called(
+        self, tasks: int, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, stopped: bool = False
+    ) -> list[_Result]:
+        """What *task* gives, called in so many tasks; *stopped*: for all chunks, those too that say why their table stopped."""
+        found = self._numbers(tasks).mapInArrow(_reading(self._read, task, stopped=stopped), _RESULT).collect()
+        return [pickle.loads(row.result) for row in found]  # noqa: S301 made here
+
+
+def _reading(
+    read: Callable[[int], Iterable[Chunk]], task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, stopped: bool
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        chunks = (chunk for number in _listed(batches) for chunk in read(number))
+        wanted = (chunk for chunk in chunks if stopped or not (chunk.stopped or chunk.table_id == NO_TABLE))
+        yield from _results(task(wanted))
+
+    return run
+
+
+def _rows(
+    read: Callable[[int], Iterable[Chunk]],
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    return lambda batches: (chunk_row(chunk) for number in _listed(batches) for chunk in read(number))
+
+
+def _by_table(task: Callable[[Iterator[Chunk]], Iterable[_Result]]) -> Callable[[Iterator[Chunk]], Iterable[_Result]]:
+    """Called with chunks of a plan that is small, a table's behind another's."""
+    return lambda chunks: task(iter(sorted(chunks, key=lambda chunk: (chunk.table_id, chunk.sequence))))
+
+
+def _listed(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
+    for batch in batches:
+        yield from batch.column("id").to_pylist()
+
+
+def _results(results: Iterable[object]) -> Iterator[pa.RecordBatch]:
+    for result in results:
+        yield pa.RecordBatch.from_pydict({"result": pa.array([pickle.dumps(result)], pa.binary())})
+
+
 def _pickled(
     task: Callable[[Iterator[Chunk]], Iterable[_Result]],
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for result in task(chunk for batch in batches for chunk in chunks_of(batch)):
-            yield pa.RecordBatch.from_pydict({"result": pa.array([pickle.dumps(result)], pa.binary())})
+        yield from _results(task(chunk for batch in batches for chunk in chunks_of(batch)))
 
     return run

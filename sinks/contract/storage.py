@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import pyarrow.fs as pafs
 
 from historian.errors import SinkError
-from sinks.late_session import environment_of
+from sinks.contract.late_java import environment_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -37,7 +37,7 @@ class Evaluation:
         self.chunks: Chunks | None = None
         self.stops: dict[int, str] = {}
         self.close: Callable[[], Any] = lambda: None
-        if isinstance(chunks, SparkChunks):
+        if shapes and isinstance(chunks, SparkChunks):
             self._on_executors(chunks.frame, shapes, written)
         elif shapes:
             self._here(spark, chunks, shapes, written)
@@ -59,8 +59,6 @@ class Evaluation:
             number: evaluated_frame(rows.where(_is_whole(shape)), number, written, shape)
             for number, shape in shapes.items()
         }
-        if not frames:
-            return
         whole = reduce(_union, frames.values()).persist()
         failed: dict[int, str] = {}
         with _Stopping(failed, 0):

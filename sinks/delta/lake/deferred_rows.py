@@ -24,7 +24,8 @@ from sinks.contract.decisions import Decisions
 from sinks.contract.locations import TableLocation
 from sinks.contract.storage import located
 from sinks.delta.lake.deferral import DEFERRED_SEGMENT
-from sinks.delta.log.table_view import HeldFile, TableView
+from sinks.delta.log.commits import HeldFile
+from sinks.delta.log.table_view import TableView
 from sinks.delta.log.tasks import run_tasks
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What one commit to a Delta table adds, takes away and changes."""
+"""What one commit to a Delta table adds, takes away and changes, and the files that a table holds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sinks.delta.log.columns import DeltaSchema
 
-__all__ = ["Commit", "DataFile"]
+__all__ = ["Commit", "DataFile", "HeldFile"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +18,16 @@ class DataFile:
     size_bytes: int
     rows: int
     statistics: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldFile:
+    """A file that a table holds: its path, which a view has absolute, Delta's statistics as JSON, and whether rows of it are marked as deleted."""
+
+    path: str
+    size_bytes: int
+    statistics: str
+    has_deletions: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from historian.errors import ChainBroken, SinkError
+from sinks.contract.late_java import has_java
 from sinks.contract.storage import is_local, share_settings
 from sinks.delta import faults
 from sinks.delta.log.columns import DeltaSchema
@@ -23,7 +24,6 @@ from sinks.delta.log.kernel_classes import KernelClasses, kernel_classes
 from sinks.delta.log.local_files import with_local_files
 from sinks.delta.log.plain_facts import plain_facts
 from sinks.delta.log.table_view import KernelSnapshot, TableView, may_have_log, optional
-from sinks.late_session import has_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,25 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sinks.contract.storage import located
+from sinks.delta.log.commits import HeldFile
 from sinks.delta.log.plain_log import LOG, actions, checkpoint_in, commits_in
 
-__all__ = ["HeldFile", "TableFacts", "plain_facts"]
+__all__ = ["TableFacts", "plain_facts"]
 
 _READER_VERSION = 3
 _FEATURES = frozenset({"columnMapping", "deletionVectors", "timestampNtz", "typeWidening"})
 """Of readers. Those of writers change nothing of what is told here."""
 _EXPIRY = "delta.setTransactionRetentionDuration"
 _CHECKPOINTED = ("protocol", "metaData", "txn", "domainMetadata", "add")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldFile:
-    """A file that a table holds: its path, Delta's statistics as JSON, and whether rows of it are marked as deleted."""
-
-    path: str
-    size_bytes: int
-    statistics: str
-    has_deletions: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

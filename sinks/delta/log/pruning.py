@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sinks.delta.log.table_view import HeldFile
+from sinks.delta.log.commits import HeldFile
 
 __all__ = ["bounds_in", "files_with"]
 

@@ -13,13 +13,14 @@ from urllib.parse import unquote
 from historian.errors import ChainBroken
 from sinks.contract.storage import is_local, located
 from sinks.delta.log.columns import DeltaSchema
+from sinks.delta.log.commits import HeldFile
 from sinks.delta.log.kernel_classes import KernelClasses
-from sinks.delta.log.plain_facts import HeldFile, TableFacts
+from sinks.delta.log.plain_facts import TableFacts
 
 if TYPE_CHECKING:
     from sinks.delta.log.commits import Commit
 
-__all__ = ["KEEPS_ROWS", "HeldFile", "KernelSnapshot", "TableView", "log_entry", "may_have_log", "optional"]
+__all__ = ["KEEPS_ROWS", "KernelSnapshot", "TableView", "log_entry", "may_have_log", "optional"]
 
 KEEPS_ROWS = ("delta.enableChangeDataFeed", "delta.enableRowTracking")
 """Properties of tables whose rows must not be moved to another file as if they were new."""

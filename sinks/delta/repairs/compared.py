@@ -14,7 +14,7 @@ from historian.errors import TableStopped
 from historian.plans.key_ranges import NOT_BY_RANGES
 from historian.schema.snapshots import Column, Snapshot
 from sinks.contract.locations import TableLocation
-from sinks.delta.log.table_view import HeldFile
+from sinks.delta.log.commits import HeldFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -22,8 +22,8 @@ from historian.schema.snapshots import Column, ColumnType, Snapshot
 from historian.values.arrow_types import arrow_type
 from sinks.contract.locations import TableLocation
 from sinks.delta.log.columns import delta_type
+from sinks.delta.log.commits import HeldFile
 from sinks.delta.log.pruning import bounds_in
-from sinks.delta.log.table_view import HeldFile
 from sinks.delta.repairs.compared import ComparedRows, marks_of
 
 if TYPE_CHECKING:

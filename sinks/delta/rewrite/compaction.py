@@ -20,9 +20,9 @@ import pyarrow as pa
 from historian.errors import ChainBroken
 from sinks.contract.locations import TableLocation, TableLocations
 from sinks.delta import faults
-from sinks.delta.log.commits import Commit, DataFile
+from sinks.delta.log.commits import Commit, DataFile, HeldFile
 from sinks.delta.log.side_by_side import own_session, side_by_side
-from sinks.delta.log.table_view import KEEPS_ROWS, HeldFile, TableView
+from sinks.delta.log.table_view import KEEPS_ROWS, TableView
 from sinks.delta.log.target import Target, session_settings
 from sinks.delta.log.tasks import run_tasks
 from sinks.delta.rewrite import held_rows

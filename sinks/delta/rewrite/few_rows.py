@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from historian.changelog.operations import physical_name
-from sinks.delta.log.commits import DataFile
-from sinks.delta.log.table_view import HeldFile
+from sinks.delta.log.commits import DataFile, HeldFile
 from sinks.delta.log.target import Target
 from sinks.delta.rewrite.copy_on_write import deleted
 from sinks.delta.rewrite.files import FileWriter

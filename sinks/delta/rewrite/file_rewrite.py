@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from historian.changelog.partial_folding import FROM, completed, missing_row
-from sinks.delta.log.commits import DataFile
+from sinks.delta.log.commits import DataFile, HeldFile
 from sinks.delta.log.pruning import files_with
-from sinks.delta.log.table_view import KEEPS_ROWS, HeldFile, TableView
+from sinks.delta.log.table_view import KEEPS_ROWS, TableView
 from sinks.delta.log.tasks import run_tasks
 from sinks.delta.rewrite import held_rows
 from sinks.delta.rewrite.copy_on_write import CopyOnWrite, RewrittenFiles, found, joined, rewritten

@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from sinks.delta.log.commits import HeldFile
 from sinks.delta.log.pruning import bounds_in
-from sinks.delta.log.table_view import HeldFile
 from sinks.delta.rewrite.files import MIRROR_FILE_BYTES
 from sinks.delta.settings import Compaction
 

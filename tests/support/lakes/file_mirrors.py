@@ -22,8 +22,7 @@ from sinks.contract.parts import Part, Step, count_rows, parts_of
 from sinks.contract.tables import stopped_locations
 from sinks.delta import DeltaSettings
 from sinks.delta.log.columns import DeltaSchema
-from sinks.delta.log.commits import Commit, DataFile
-from sinks.delta.log.table_view import HeldFile
+from sinks.delta.log.commits import Commit, DataFile, HeldFile
 from sinks.delta.rewrite.files import DELETES, FRESH, PARTIAL, STOPPED, UNSEEN, UPSERTS, FileWriter, Work, write_files
 from sinks.delta.rewrite.held_rows import read
 from sinks.delta.rewrite.staged import NetFiles

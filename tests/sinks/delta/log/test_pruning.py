@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from sinks.delta.log.commits import HeldFile
 from sinks.delta.log.pruning import files_with
 from sinks.delta.log.statistics import file_statistics
-from sinks.delta.log.table_view import HeldFile
 
 UTC = timezone.utc
 _at = datetime.fromisoformat

@@ -24,7 +24,7 @@ from lakes.held_rows import HeldLake
 from lakes.repaired import check_repaired
 from lakes.sink_lab import INT, Lab, text
 from sinks.contract.locations import TableLocation
-from sinks.delta.log.table_view import HeldFile
+from sinks.delta.log.commits import HeldFile
 from sinks.delta.repairs import narrowing
 from sinks.delta.repairs.ranges import RangeOfKeys, range_of
 from sinks.delta.rewrite import few_rows, held_rows

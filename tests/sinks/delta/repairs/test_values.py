@@ -25,7 +25,7 @@ from lakes.held_rows import HeldLake
 from lakes.repaired import check_repaired
 from lakes.sink_lab import INT, Lab
 from sinks.contract.locations import TableLocation
-from sinks.delta.log.table_view import HeldFile
+from sinks.delta.log.commits import HeldFile
 from sinks.delta.repairs import narrowing
 from sinks.delta.repairs.values import RowsOfValues, rows_of_values
 from sinks.delta.rewrite import few_rows, held_rows

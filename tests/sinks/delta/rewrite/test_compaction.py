@@ -14,9 +14,9 @@ from historian.schema.snapshots import ColumnType
 from lakes.held_rows import HeldLake
 from lakes.sink_lab import INT, Lab, text
 from sinks.delta import faults
-from sinks.delta.log.commits import Commit
+from sinks.delta.log.commits import Commit, HeldFile
 from sinks.delta.log.kernel import CommitConflict, Kernel
-from sinks.delta.log.table_view import HeldFile, TableView
+from sinks.delta.log.table_view import TableView
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

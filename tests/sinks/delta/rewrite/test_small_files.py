@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from sinks.delta.log.table_view import HeldFile
+from sinks.delta.log.commits import HeldFile
 from sinks.delta.rewrite.small_files import Rewrite, crowded, joined_by_size, joined_in_order
 from sinks.delta.settings import Compaction
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from sinks.delta.log.table_view import HeldFile, TableView
+    from sinks.delta.log.commits import HeldFile
+    from sinks.delta.log.table_view import TableView
     from sinks.delta.rewrite.copy_on_write import CopyOnWrite
     from sinks.delta.rewrite.staged import NetFiles
 
