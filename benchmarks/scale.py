@@ -1,13 +1,14 @@
 """What work costs, as constants of a model, and what the model says of work beyond this machine: the figures of docs/explanation/scale.md.
 
-The processor's seconds of a run, Java's among them, are a sum: so much for a plan, for a table's commit, for a row, for a byte of log. Runs of five kinds
-give the four constants, by least squares of what each run is off by, relatively: few rows and many, wide ones, many tables, many plans. Each run is a process of its own that
-writes changelogs, from a real MySQL 9's files; its start is left out. ``copy``: a first copy from the live server, a row's and a byte's cost.
+The processor's seconds of a run, Java's among them, are a sum: so much for its first plan, for each plan, for a table's commit, for a row, for a byte of log.
+Runs of five kinds give the five constants, by least squares of what each run is off by, relatively: few rows and many, wide ones, many tables, many plans.
+Each run is a process of its own that writes changelogs, from a real MySQL 9's files; its start is left out. ``copy``: a first copy from the live server, a row's and a byte's cost.
 The model is held against one, two and four such processes side by side, ``predicted_vs_measured`` for each: work is bound by processors, so *n* processes take
 *n* times the seconds of one, shared by as many cores as there are.
 
-Prints the constants, then what follows for work of other sizes (``--core-hour`` is an assumption, in dollars), and last one JSON object.
-Run: ``python benchmarks/scale.py [--rows 600000]``.
+Prints the constants, then what follows for work of other sizes, and last one JSON object. Prices are assumptions, in dollars: ``--core-hour`` of a
+processor's core, ``--thousand-puts`` of writes to object storage.
+Run: ``python benchmarks/scale.py [--rows 2400000]``.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ if TYPE_CHECKING:
 NARROW = "(id BIGINT NOT NULL PRIMARY KEY, customer INT NOT NULL, status VARCHAR(20), total DECIMAL(12,2), placed DATETIME(3), weight DOUBLE)"
 NARROW_ROW = "n, n % 9973, ELT(1 + n % 4, 'new', 'paid', 'shipped', 'returned'), (n % 100000) / 100, TIMESTAMP('2024-01-01') + INTERVAL n SECOND, n / 7"
 WIDE = "(id BIGINT NOT NULL PRIMARY KEY, body VARCHAR(2000) NOT NULL)"
-WIDE_ROW = "n, REPEAT(CONCAT(MD5(n), SHA1(n + 7), 'words that come again '), 12)"
+WIDE_ROW = "n, REPEAT(CONCAT(SHA2(n, 256), ' words that come again '), 12)"
 FILL = "INSERT INTO {table} WITH RECURSIVE s (n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM s WHERE n + 1 < {last}) SELECT {row} FROM s"
 STEP = 20_000
 TABLES = 300
 PLANS = 40
-TERMS = ("plan", "table_commit", "row", "byte")
+TERMS = ("run", "plan", "table_commit", "row", "byte")
 FILES_SOURCE = 'type: binlog-files, directory: "{log}", tables: ["{database}.*"]'
 SERVER_SOURCE = (
     'type: mysql, host: "{host}", port: {port}, user: {user}, password: "{password}", tls: {{mode: disabled}}, '
@@ -72,9 +73,9 @@ class Spent:
     peak_mb: float
 
     @property
-    def terms(self) -> tuple[int, int, int, int]:
+    def terms(self) -> tuple[int, ...]:
         """As :data:`TERMS` name them."""
-        return self.plans, self.commits, self.rows, self.log_bytes
+        return 1, self.plans, self.commits, self.rows, self.log_bytes
 
 
 class Counts(Observer):
@@ -212,28 +213,35 @@ def predicted(constants: Mapping[str, float], spent: Spent) -> float:
     return sum(constants[name] * term for name, term in zip(TERMS, spent.terms, strict=True))
 
 
-def told(constants: Mapping[str, float], copy_byte_s: float, core_hour: float) -> None:
-    """Prints what follows for work of other sizes."""
-    row, byte = constants["row"], constants["byte"]
-    backfill_s = 10e12 * copy_byte_s
-    stream = 1e6 * (row + 200 * byte)
-    commits = 100_000 / 60 * constants["table_commit"]
-    many = 1000 * (constants["plan"] + 5 * constants["table_commit"]) / 10
+def told(constants: Mapping[str, float], copy_byte_s: float, core_hour: float, thousand_puts: float) -> None:
+    """Prints what follows for work of other sizes. A commit writes two objects: its rows, and an entry of the table's log."""
+    plan, commit = constants["plan"], constants["table_commit"]
+    day_s = 10e12 * copy_byte_s
     print(
-        f"10 TB of rows copied: {backfill_s / 3600:,.0f} core hours, ${backfill_s / 3600 * core_hour:,.0f}; a day takes {backfill_s / 86400:.0f} cores"
+        f"10 TB of rows copied in a day: {day_s / 86400:.1f} cores, 116 MB/s from the source, ${day_s / 3600 * core_hour:,.0f} once"
     )
-    print(f"1 M rows/s of 200 bytes: {stream:.1f} cores, ${stream * core_hour * 730:,.0f} a month")
-    print(f"100,000 tables that change each minute: {commits:.1f} cores, ${commits * core_hour * 730:,.0f} a month")
-    print(
-        f"1,000 databases with five changed tables each ten seconds: {many:.1f} cores, ${many * core_hour * 730:,.0f} a month"
-    )
+    for what, cores, commits_s in (
+        (
+            "1 M rows/s of 200 bytes, a plan of one table a second",
+            1e6 * (constants["row"] + 200 * constants["byte"]) + plan + commit,
+            1,
+        ),
+        ("100,000 tables that change each minute", 100_000 / 60 * commit, 100_000 / 60),
+        ("100,000 tables that change each hour", 100_000 / 3600 * commit, 100_000 / 3600),
+        ("1,000 databases, five tables of each change each minute", 1000 / 60 * (plan + 5 * commit), 5000 / 60),
+    ):
+        month = cores * core_hour * 730, commits_s * 2 * 730 * 3600 / 1000 * thousand_puts
+        print(
+            f"{what}: {cores:.1f} cores, ${month[0]:,.0f} a month; {2 * commits_s:,.0f} PUTs a second, ${month[1]:,.0f} a month"
+        )
 
 
 def main() -> None:
     """Measures and prints."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    options.add_argument("--rows", type=int, default=600_000)
+    options.add_argument("--rows", type=int, default=2_400_000)
     options.add_argument("--core-hour", type=float, default=0.05)
+    options.add_argument("--thousand-puts", type=float, default=0.005)
     options.add_argument("--config", type=Path, help=argparse.SUPPRESS)
     chosen = options.parse_args()
     if chosen.config is not None:
@@ -247,17 +255,17 @@ def main() -> None:
         server = start_server("mysql9", directory / "server")
         try:
             bench = Bench(directory, server)
-            results = measured(bench, chosen.rows, chosen.core_hour)
+            results = measured(bench, chosen.rows, (chosen.core_hour, chosen.thousand_puts))
         finally:
             server.kill()
     print(json.dumps({"results": results}))
 
 
-def measured(bench: Bench, rows: int, core_hour: float) -> list[dict[str, Any]]:
+def measured(bench: Bench, rows: int, prices: tuple[float, float]) -> list[dict[str, Any]]:
     """All figures."""
-    few = bench.record("few", ["t"], NARROW, NARROW_ROW, rows // 6, step=1000)
+    few = bench.record("few", ["t"], NARROW, NARROW_ROW, rows // 24, step=1000)
     many = bench.record("many", ["t"], NARROW, NARROW_ROW, rows)
-    wide = bench.record("wide", ["t"], WIDE, WIDE_ROW, rows // 6)
+    wide = bench.record("wide", ["t"], WIDE, WIDE_ROW, rows // 24)
     tables = bench.record("tables", [f"t{number}" for number in range(TABLES)], NARROW, NARROW_ROW, 1)
     size = sum(path.stat().st_size for path in few.iterdir())
     bench.side_by_side([bench.files("few", few)])  # kernels are compiled, and files are in the system's memory
@@ -285,7 +293,7 @@ def measured(bench: Bench, rows: int, core_hour: float) -> list[dict[str, Any]]:
         model = predicted(constants, found[0]) * count / min(count, cores)
         print(f"{count} processes: {taken:.2f} s, by the model {model:.2f} s", flush=True)
         results.append({"name": f"predicted_vs_measured_{count}", "ratio": round(model / taken, 2)})
-    told(constants, copy.processor / copied_bytes, core_hour)
+    told(constants, copy.processor / copied_bytes, *prices)
     return results
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -37,29 +36,29 @@ def chunks() -> list[Chunk]:
     return [*found, replace(found[-1], table_id=lab.table_id("shop.c"), sequence=len(found), stopped="no more")]
 
 
-def _part(chunks: Sequence[Chunk], number: int) -> list[Chunk]:
-    return [chunk for chunk in chunks if chunk.sequence % PARTS == number]
-
-
-def _seen(chunks: Iterator[Chunk]) -> Iterable[tuple[int, int, int]]:
-    yield from [(chunk.table_id, chunk.sequence, chunk.rows.num_rows) for chunk in chunks]
-
-
 @pytest.mark.parametrize("is_small", [True, False], ids=["one task's", "many tasks'"])
 def test_executors_see_all_chunks_in_each_look_and_a_table_s_in_order_where_that_is_asked(
     spark: SparkSession, chunks: list[Chunk], is_small: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not is_small:
         monkeypatch.setattr("sinks.contract.chunks.SMALL_BYTES", 0)
-    with closing(LocalChunks()) as local, closing(ReadChunks(spark, PARTS, partial(_part, chunks))) as read:
+
+    # Workers do not know this module: what is here goes to them by value.
+    def part(number: int) -> list[Chunk]:
+        return [chunk for chunk in chunks if chunk.sequence % PARTS == number]
+
+    def seen(some: Iterator[Chunk]) -> Iterable[tuple[int, int, int]]:
+        yield from [(chunk.table_id, chunk.sequence, chunk.rows.num_rows) for chunk in some]
+
+    with closing(LocalChunks()) as local, closing(ReadChunks(spark, PARTS, part)) as read:
         local.fill([lambda: chunks])
 
         assert local.heads == read.heads
-        assert sorted(local.map(_seen)) == sorted(read.map(_seen))
+        assert sorted(local.map(seen)) == sorted(read.map(seen))
         assert read._kept is None, "rows went through Java"
-        found = read.map(_seen, by_table=True)
-        assert sorted(local.map(_seen, by_table=True)) == sorted(found)
+        found = read.map(seen, by_table=True)
+        assert sorted(local.map(seen, by_table=True)) == sorted(found)
         for table in {each[0] for each in found}:
             mine = [each for each in found if each[0] == table]
             assert mine == sorted(mine)
-        assert sorted(local.map(_seen)) == sorted(read.map(_seen))
+        assert sorted(local.map(seen)) == sorted(read.map(seen))

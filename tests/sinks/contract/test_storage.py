@@ -57,8 +57,8 @@ def test_settings_of_a_bucket_go_before_those_of_all_and_workers_get_them(monkey
     monkeypatch.setenv("HISTORIAN_S3A", '{"other": {"access.key": "else"}}')
     said = {"fs.s3a.access.key": "all", "fs.s3a.bucket.b.access.key": "own", "fs.s3a.secret.key": "secret"}
     hadoop = SimpleNamespace(getTrimmed=said.get)
-    context = SimpleNamespace(environment={}, _jsc=SimpleNamespace(hadoopConfiguration=lambda: hadoop))
-    spark: Any = SimpleNamespace(sparkContext=context)
+    context = SimpleNamespace(environment={})
+    spark: Any = SimpleNamespace(sparkContext=context, _jsc=SimpleNamespace(hadoopConfiguration=lambda: hadoop))
 
     share_settings(spark, "s3a://b/lake")
     assert json.loads(context.environment["HISTORIAN_S3A"]) == {
