@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
+
+import pyarrow.fs as pafs
+import pytest
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
@@ -71,6 +75,42 @@ def test_a_run_whose_tables_are_not_spark_s_to_write_makes_no_session(tmp_path: 
     assert expected == _run(_config(tmp_path, ""))
 
     assert list((tmp_path / "lake" / "shop_coupons").glob("*.parquet"))
+
+
+@pytest.mark.soak
+def test_a_run_into_s3_makes_no_session_either_and_finds_its_lake_again(tmp_path: Path) -> None:
+    """Its Java knows how the bucket is reached from Spark's settings, and Python from its Java."""
+    from moto.server import ThreadedMotoServer
+
+    storage = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    storage.start()
+    try:
+        _, port = storage.get_host_and_port()
+        urlopen(Request(f"http://127.0.0.1:{port}/moto-api/reset", method="POST")).close()
+        files = pafs.S3FileSystem(
+            access_key="key", secret_key="secret", region="us-east-1", scheme="http",
+            endpoint_override=f"127.0.0.1:{port}", allow_bucket_creation=True,
+        )  # fmt: skip
+        files.create_dir("bucket")
+        config = _config(tmp_path, "")
+        hadoop = {
+            "endpoint": f"http://127.0.0.1:{port}",
+            "path.style.access": "true",
+            "access.key": "key",
+            "secret.key": "secret",
+        }
+        said = ", ".join(f"spark.hadoop.fs.s3a.{name}: '{value}'" for name, value in hadoop.items())
+        text = config.read_text().replace("spark.hadoop.fs.s3a.endpoint: 'http://127.0.0.1:9'", said)
+        config.write_text(text.replace(f"{tmp_path}/lake", "s3a://bucket/lake"))
+
+        first, second = _run(config), _run(config)
+    finally:
+        storage.stop()
+
+    java = ["java", True]
+    expected = [["opened", False], java, ["written", False], ["signals", True], ["closed", False], java]
+    assert first == [expected, {}, False]
+    assert second == [[["opened", False], java, ["closed", False], java], {}, False]
 
 
 def _config(directory: Path, more: str) -> Path:
