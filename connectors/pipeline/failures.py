@@ -14,8 +14,12 @@ _MAY_PASS = re.compile(
     r"|NoHttpResponseException|Unable to execute HTTP request|Connection (?:refused|reset)|AWS Error NETWORK_CONNECTION"
     r"|SLOW_DOWN|SlowDown|SERVICE_UNAVAILABLE|Service Unavailable|Status Code: 50[0234]|HTTP response code 50[0234]"
     r"|INTERNAL_FAILURE|REQUEST_TIMEOUT|RequestTimeout|ThrottlingException"
+    r"|Premature end of Content-Length|ConnectionClosedException|ExpiredToken|EXPIRED_TOKEN"
 )
-"""As the AWS SDK, Hadoop's S3A and Arrow's file system name what object storage and the way to it do for a while."""
+"""As the AWS SDK, Hadoop's S3A and Arrow's file system name what object storage and the way to it do for a while.
+
+Credentials that have expired are renewed by whoever gives them.
+"""
 
 _RAISED = re.compile(
     r"historian\.errors\.(\w+): (.*?)(?=\n\s*(?:at \S|JVM stacktrace|Traceback|During handling)|\n\n|\Z)", re.DOTALL

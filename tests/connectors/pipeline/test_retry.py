@@ -107,6 +107,8 @@ def test_a_signal_ends_the_pauses() -> None:
             "software.amazon.awssdk.core.exception.SdkClientException: Unable to execute HTTP request: Connect to s3 failed",
             True,
         ),
+        ("org.apache.http.ConnectionClosedException: Premature end of Content-Length delimited message body", True),
+        ("S3Exception: The provided token has expired. (Service: S3, Status Code: 400) ExpiredToken", True),
         ("AWS Error ACCESS_DENIED during PutObject operation", False),
         ("java.lang.NullPointerException", False),
     ],
