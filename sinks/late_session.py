@@ -92,14 +92,15 @@ class LateSession:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(self._session(), name)
+        return getattr(self.made(), name)
 
     def stop(self) -> None:
         """Stops the session, where it was made; Java ends with the process."""
         if self._made is not None:
             self._made.stop()
 
-    def _session(self) -> SparkSession:
+    def made(self) -> SparkSession:
+        """The session that this one stands for, made where it is not there yet."""
         from pyspark.sql import SparkSession
 
         java = self._jvm

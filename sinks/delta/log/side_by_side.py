@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sinks.contract.late_java import made
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -45,7 +47,11 @@ def side_by_side(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> li
 
 
 def own_session(spark: SparkSession) -> SparkSession:
-    """A session like *spark* whose settings no other thread of :func:`side_by_side` changes; elsewhere *spark* itself."""
+    """A session like *spark* whose settings no other thread of :func:`side_by_side` changes; elsewhere *spark* itself.
+
+    It is there: one that was to come is made.
+    """
+    spark = made(spark)
     if not hasattr(_helper, "sessions"):
         return spark
     sessions: dict[SparkSession, SparkSession] = _helper.sessions

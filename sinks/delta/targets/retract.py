@@ -17,6 +17,7 @@ from historian.errors import TableStopped
 from historian.plans.plans import PlannedVersion
 from historian.schema.snapshots import Snapshot
 from sinks.contract.decisions import Decisions
+from sinks.contract.late_java import made
 from sinks.contract.parts import Part
 from sinks.delta import faults
 from sinks.delta.log.columns import DeltaSchema
@@ -159,6 +160,7 @@ def folded(spark: SparkSession, work: ChangelogPart, base: Snapshot) -> DataFram
     """
     from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
+    spark = made(spark)
     changelog = work.target
     schema = changelog.view.schema()
     lacks = F.col(ABSENT).isNotNull() if ABSENT in schema.names() else F.lit(False)
