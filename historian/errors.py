@@ -19,6 +19,7 @@
     ├── SourceError            the log or the server cannot be read as asked
     │   ├── LogPurged          the log before a position is gone
     │   ├── LogReplaced        another log stands where the one that was read stood
+    │   ├── LogCutOtherwise    a second look at a plan's log met other chunks: retry
     │   ├── LogCorrupt         bytes that are no valid log
     │   └── UnsupportedEvent   an event that this release does not read
     ├── TableStopped           a captured table that cannot go on; other tables do
@@ -43,6 +44,7 @@ __all__ = [
     "HistoryMoved",
     "LeaseHeld",
     "LogCorrupt",
+    "LogCutOtherwise",
     "LogPurged",
     "LogReplaced",
     "PlanOutdated",
@@ -194,6 +196,13 @@ class LogPurged(SourceError):
 
 class LogReplaced(SourceError):
     """The log was reset, or its files are others than those that were read: positions of the old one mean nothing here."""
+
+
+class LogCutOtherwise(SourceError):
+    """A second look at a plan's log met other chunks than the first: another server's, or less of it."""
+
+    retryable = True
+    usual_next_step = "`historian run` tries again by itself"
 
 
 class LogCorrupt(SourceError):

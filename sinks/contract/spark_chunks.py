@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
 from historian.changelog.chunks import CHUNK_STREAM, NO_TABLE, Chunk, chunk_row, chunks_of
+from historian.errors import LogCutOtherwise
 from sinks.contract.chunks import ChunkHead, Chunks, head_of
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ __all__ = ["ReadChunks", "SparkChunks"]
 
 _Result = TypeVar("_Result")
 _RESULT = "result binary"
+_Seen = dict[int, tuple[int, int, int, int, str]]
+"""Of chunks of a part, by sequence: table, version, segment, rows, why the table stopped."""
 
 
 class SparkChunks(Chunks):
@@ -68,7 +72,8 @@ class ReadChunks(SparkChunks):
     Args:
         spark: on whose executors.
         parts: how many parts there are, each one task's.
-        read: the chunks of a part, by its number from 0; the same each time. It pickles.
+        read: the chunks of a part, by its number from 0. It pickles. Rows are numbered by what its first look tells, so each later one
+            raises :class:`historian.errors.LogCutOtherwise` where it meets other chunks, as behind a failover.
     """
 
     def __init__(self, spark: SparkSession, parts: int, read: Callable[[int], Iterable[Chunk]]) -> None:
@@ -77,6 +82,7 @@ class ReadChunks(SparkChunks):
         self._read = read
         self._kept: DataFrame | None = None
         self._heads = None
+        self._seen: dict[int, _Seen] = {}
 
     @property
     def frame(self) -> DataFrame:
@@ -84,7 +90,7 @@ class ReadChunks(SparkChunks):
         if self._kept is None:
             from pyspark.sql.pandas.types import from_arrow_schema
 
-            rows = self._numbers(self._parts).mapInArrow(_rows(self._read), from_arrow_schema(CHUNK_STREAM))
+            rows = self._numbers(self._parts).mapInArrow(_rows(self._again()), from_arrow_schema(CHUNK_STREAM))
             self._kept = rows.persist()
         return self._kept
 
@@ -92,8 +98,11 @@ class ReadChunks(SparkChunks):
     def heads(self) -> tuple[ChunkHead, ...]:
         """See :class:`sinks.contract.chunks.Chunks`."""
         if self._heads is None:
-            heads = self._called(self._parts, lambda chunks: map(head_of, chunks), stopped=True)
-            self._heads = tuple(sorted(heads, key=lambda head: head.sequence))
+            found = self._numbers(self._parts).mapInArrow(_numbered_heads(self._read), _RESULT).collect()
+            numbered: list[tuple[int, ChunkHead]] = [pickle.loads(row.result) for row in found]  # noqa: S301 made here
+            for number, head in numbered:
+                self._seen.setdefault(number, {})[head.sequence] = _seen(head)
+            self._heads = tuple(sorted((head for _, head in numbered), key=lambda head: head.sequence))
         return self._heads
 
     def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
@@ -113,20 +122,54 @@ class ReadChunks(SparkChunks):
     def _numbers(self, tasks: int) -> DataFrame:
         return self._spark.range(0, self._parts, 1, max(1, tasks))
 
-    def _called(
-        self, tasks: int, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, stopped: bool = False
-    ) -> list[_Result]:
-        """What *task* gives, called in so many tasks; *stopped*: for all chunks, those too that say why their table stopped."""
-        found = self._numbers(tasks).mapInArrow(_reading(self._read, task, stopped=stopped), _RESULT).collect()
+    def _again(self) -> Callable[[int], Iterable[Chunk]]:
+        """What reads a part as it was when its heads were told."""
+        _ = self.heads
+        return partial(_checked, self._read, self._seen)
+
+    def _called(self, tasks: int, task: Callable[[Iterator[Chunk]], Iterable[_Result]]) -> list[_Result]:
+        """What *task* gives, called in so many tasks."""
+        found = self._numbers(tasks).mapInArrow(_reading(self._again(), task), _RESULT).collect()
         return [pickle.loads(row.result) for row in found]  # noqa: S301 made here
 
 
+def _seen(chunk: ChunkHead) -> tuple[int, int, int, int, str]:
+    return chunk.table_id, chunk.version, chunk.segment, chunk.row_count, chunk.stopped
+
+
+def _checked(read: Callable[[int], Iterable[Chunk]], seen: Mapping[int, _Seen], number: int) -> Iterator[Chunk]:
+    left = dict(seen.get(number, {}))
+    for chunk in read(number):
+        found = chunk.table_id, chunk.version, chunk.segment, chunk.rows.num_rows, chunk.stopped
+        expected = left.pop(chunk.sequence, None)
+        if found != expected:
+            raise _cut_otherwise(number, expected, found)
+        yield chunk
+    if left:
+        raise _cut_otherwise(number, next(iter(left.values())), None)
+
+
+def _cut_otherwise(number: int, expected: object, found: object) -> LogCutOtherwise:
+    return LogCutOtherwise(
+        "the log was cut otherwise when rows were written than when they were counted",
+        where=f"range {number} of the plan",
+        expected=f"table, version, segment, rows, stop {expected}",
+        found=found,
+    )
+
+
+def _numbered_heads(
+    read: Callable[[int], Iterable[Chunk]],
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    return lambda batches: _results((number, head_of(chunk)) for number in _listed(batches) for chunk in read(number))
+
+
 def _reading(
-    read: Callable[[int], Iterable[Chunk]], task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, stopped: bool
+    read: Callable[[int], Iterable[Chunk]], task: Callable[[Iterator[Chunk]], Iterable[_Result]]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         chunks = (chunk for number in _listed(batches) for chunk in read(number))
-        wanted = (chunk for chunk in chunks if stopped or not (chunk.stopped or chunk.table_id == NO_TABLE))
+        wanted = (chunk for chunk in chunks if not (chunk.stopped or chunk.table_id == NO_TABLE))
         yield from _results(task(wanted))
 
     return run

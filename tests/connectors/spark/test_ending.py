@@ -27,7 +27,7 @@ class Late(LateSession):
 
         return SimpleNamespace(java=SimpleNamespace(lang=SimpleNamespace(System=SimpleNamespace(nanoTime=now))))
 
-    def _session(self) -> Any:
+    def made(self) -> Any:
         pytest.fail("a session is made")
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from connectors.pipeline.failures import error_behind
 from historian.changelog.chunks import Chunk
+from historian.errors import LogCutOtherwise
 from lakes.sink_lab import INT, Lab
 from sinks.contract.local_chunks import LocalChunks
 from sinks.contract.spark_chunks import ReadChunks
@@ -62,3 +65,31 @@ def test_executors_see_all_chunks_in_each_look_and_a_table_s_in_order_where_that
             mine = [each for each in found if each[0] == table]
             assert mine == sorted(mine)
         assert sorted(local.map(seen)) == sorted(read.map(seen))
+
+
+def _split(chunks: list[Chunk]) -> list[Chunk]:
+    """The same rows in more chunks, as another server's files cut them."""
+    first = chunks[0]
+    return [replace(first, rows=first.rows.slice(0, 0)), *chunks[1:], replace(first, sequence=len(chunks))]
+
+
+@pytest.mark.parametrize("cut", [_split, lambda chunks: chunks[:-1]], ids=["other borders", "less of it"])
+@pytest.mark.parametrize("kept", [False, True], ids=["read anew", "kept"])
+def test_a_second_look_that_meets_other_chunks_than_were_counted_is_tried_again_and_gives_no_rows(
+    spark: SparkSession, chunks: list[Chunk], tmp_path: Path, cut: Callable[[list[Chunk]], list[Chunk]], kept: bool
+) -> None:
+    looked, other = tmp_path / "looked", cut(chunks)
+
+    def part(number: int) -> list[Chunk]:
+        found = other if looked.exists() else chunks
+        return found if number == 0 else []
+
+    with closing(ReadChunks(spark, 2, part)) as read:
+        assert [chunk.sequence for chunk in chunks] == [head.sequence for head in read.heads]
+        looked.touch()
+
+        with pytest.raises(Exception, match="LogCutOtherwise") as failure:
+            read.frame.collect() if kept else read.map(lambda some: [chunk.sequence for chunk in some])
+
+    assert isinstance(error_behind(failure.value), LogCutOtherwise)
+    assert error_behind(failure.value).retryable
