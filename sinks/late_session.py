@@ -28,14 +28,14 @@ class LateSession:
 
     Args:
         settings: of Spark, all that there are.
-        around: what Java is started in.
+        around: what Java is started in, in any thread; gives the file descriptor that is its standard error, None: that of this process.
 
     Attributes:
         environment: what Python workers of the session are to have in theirs.
     """
 
     def __init__(
-        self, settings: Mapping[str, str], around: Callable[[], AbstractContextManager[None]] = nullcontext
+        self, settings: Mapping[str, str], around: Callable[[], AbstractContextManager[int | None]] = nullcontext
     ) -> None:
         self._settings = settings
         self._around = around
@@ -71,18 +71,22 @@ class LateSession:
 
         with self._turn:
             if SparkContext._jvm is None:  # noqa: SLF001 there is no public way to Java without a context
-                with self._around(), ThreadPoolExecutor(1, "java") as pool:
-                    started = pool.submit(self._start)
+                with self._around() as stderr, ThreadPoolExecutor(1, "java") as pool:
+                    started = pool.submit(self._start, stderr)
                     # What PySpark needs at its first call of Java: pandas, where there is one.
                     import_module("pyspark.testing.utils")
                     import_module("pyarrow.dataset")
                     started.result()
         return SparkContext._jvm  # noqa: SLF001 same
 
-    def _start(self) -> None:
+    def _start(self, stderr: int | None) -> None:
         from pyspark import SparkConf, SparkContext
+        from pyspark.java_gateway import launch_gateway
 
-        SparkContext._ensure_initialized(conf=SparkConf().setAll(list(self._settings.items())))  # noqa: SLF001 same
+        with SparkContext._lock:  # noqa: SLF001 same
+            if SparkContext._gateway is None:  # noqa: SLF001 same
+                gateway = launch_gateway(SparkConf().setAll(list(self._settings.items())), {"stderr": stderr})
+                SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 same
 
     @property
     def _jsc(self) -> Any:

@@ -70,18 +70,20 @@ def late_session(
     name: str,
     settings: Mapping[str, str],
     around: Callable[[], AbstractContextManager[None]] = nullcontext,
+    java: Callable[[], AbstractContextManager[int | None]] = nullcontext,
 ) -> SparkSession | LateSession:
     """The same, made when it is needed (:class:`~sinks.late_session.LateSession`) where it runs on this machine and none runs yet.
 
     Args:
-        around: what Java is started in.
+        around: what a session is made in that is made now.
+        java: what Java is started in later, as of :class:`~sinks.late_session.LateSession`.
     """
     from pyspark import SparkContext
 
     if SparkContext._active_spark_context is not None or not runs_here(settings.get("spark.master", master)):  # noqa: SLF001 same
         with around():
             return spark_session(jars=jars, master=master, name=name, settings=settings)
-    return LateSession(_chosen(jars, master, name, settings), around)
+    return LateSession(_chosen(jars, master, name, settings), java)
 
 
 def _chosen(jars: Sequence[Path], master: str | None, name: str, settings: Mapping[str, str] | None) -> dict[str, str]:

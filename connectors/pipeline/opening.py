@@ -66,13 +66,15 @@ def make_sinks(config: PipelineConfig, spark: SparkSession) -> tuple[Sink, ...]:
 
 def _session(config: PipelineConfig, name: str, *, late: bool = False) -> SparkSession:
     from connectors.spark.jvm_s3 import jars_for
-    from connectors.spark.quiet import quiet_start
+    from connectors.spark.quiet import SHOWS_EVERYTHING, quiet_child, quiet_start
     from sinks.session import late_session, runs_here, spark_session
 
     spark, settings = config.run.spark, dict(config.run.spark.conf)
     known: dict[str, Any] = {"jars": jars_for(config.sink_paths), "master": spark.master, "settings": settings}
-    quietly = partial(quiet_start, loopback=runs_here(spark.master))
+    loopback = runs_here(spark.master)
+    quietly = partial(quiet_start, loopback=loopback)
     if late:
-        return cast("SparkSession", late_session(name=f"historian {name}", **known, around=quietly))
+        java = partial(quiet_child, loopback=loopback, everything=SHOWS_EVERYTHING.get())
+        return cast("SparkSession", late_session(name=f"historian {name}", **known, around=quietly, java=java))
     with quietly():
         return spark_session(name=f"historian {name}", **known)

@@ -8,14 +8,14 @@ import re
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
 from connectors.spark.java_options import java_options
 from historian.errors import HistorianError
 
-__all__ = ["SHOWS_EVERYTHING", "plain_errors", "quiet_start"]
+__all__ = ["SHOWS_EVERYTHING", "plain_errors", "quiet_child", "quiet_start"]
 
 SHOWS_EVERYTHING: ContextVar[bool] = ContextVar("shows_everything", default=False)
 """Whether all of Spark's messages are shown."""
@@ -32,15 +32,48 @@ def quiet_start(*, loopback: bool = True) -> Iterator[None]:
     """A Spark session that is made inside says only errors. One that runs already stays as it is.
 
     A user's own ``log4j2.properties`` in ``SPARK_CONF_DIR`` wins over ours, and so does ``SPARK_LOCAL_IP``.
+    Standard error is another one inside, so nobody else may write to it there.
 
     Args:
         loopback: whether nobody on another machine has to reach it.
     """
-    from pyspark import SparkContext
-
-    if SHOWS_EVERYTHING.get() or SparkContext._gateway is not None:  # noqa: SLF001 there is no public way to ask
+    if SHOWS_EVERYTHING.get() or _runs():
         yield
         return
+    with _only_errors(loopback=loopback), _without_noise():
+        yield
+
+
+@contextmanager
+def quiet_child(*, loopback: bool = True, everything: bool = False) -> Iterator[int | None]:
+    """The same for Java that is started inside while others are at work: gives what it is to have as its standard error.
+
+    What it writes there goes where this process's standard error leads by then. None: Java is to have that one itself.
+
+    Args:
+        loopback: as of :func:`quiet_start`.
+        everything: whether all of its messages are shown; it may be started in a thread that does not know :data:`SHOWS_EVERYTHING`.
+    """
+    if everything or _runs():
+        yield None
+        return
+    reading, writing = os.pipe()
+    _copying(reading, _STDERR)
+    try:
+        with _only_errors(loopback=loopback):
+            yield writing
+    finally:
+        os.close(writing)
+
+
+def _runs() -> bool:
+    from pyspark import SparkContext
+
+    return SparkContext._gateway is not None  # noqa: SLF001 there is no public way to ask
+
+
+@contextmanager
+def _only_errors(*, loopback: bool) -> Iterator[None]:
     logging.getLogger().addFilter(_is_news)
     before = os.environ.get(_OPTIONS)
     # Java takes the last word, so what the user says wins.
@@ -52,8 +85,7 @@ def quiet_start(*, loopback: bool = True) -> Iterator[None]:
     if loopback:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     try:
-        with _without_noise():
-            yield
+        yield
     finally:
         if before is None:
             os.environ.pop(_OPTIONS, None)
@@ -73,7 +105,7 @@ def _without_noise() -> Iterator[None]:
     reading, writing = os.pipe()
     os.dup2(writing, _STDERR)
     os.close(writing)
-    threading.Thread(target=_copy, args=(reading, os.dup(real)), name="historian stderr", daemon=True).start()
+    _copying(reading, os.dup(real))
     try:
         yield
     finally:
@@ -81,11 +113,17 @@ def _without_noise() -> Iterator[None]:
         os.close(real)
 
 
-def _copy(reading: int, real: int) -> None:
-    with os.fdopen(reading, "rb") as lines, os.fdopen(real, "wb", buffering=0) as stderr:
+def _copying(reading: int, to: int) -> None:
+    threading.Thread(target=_copy, args=(reading, to), name="historian stderr", daemon=True).start()
+
+
+def _copy(reading: int, to: int) -> None:
+    """Until nobody can write any more. Lines go on being taken where nobody reads them, so that Java does not wait."""
+    with os.fdopen(reading, "rb") as lines, os.fdopen(to, "wb", buffering=0, closefd=to != _STDERR) as stderr:
         for line in lines:
             if not _NOISE.match(line):
-                stderr.write(line)
+                with suppress(OSError):
+                    stderr.write(line)
 
 
 @contextmanager

@@ -19,6 +19,11 @@ class Late(LateSession):
         self._lives = lives
 
     @property
+    def has_java(self) -> bool:
+        """It was started; whether it lives, it must be asked."""
+        return True
+
+    @property
     def _jvm(self) -> Any:
         def now() -> int:
             if not self._lives:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from command_line import HISTORIAN
+from connectors.spark.quiet import quiet_child
 
 pytestmark = pytest.mark.spark
 SHOP = Path(__file__).parents[3] / "examples" / "shop"
@@ -39,3 +43,23 @@ def test_a_run_tells_first_what_starts_and_where_and_spark_is_quiet(config: str,
 
 def test_debug_shows_what_spark_says(config: str, tmp_path: Path) -> None:
     assert "incubator" in _said("--debug", "run", config, "--once", directory=tmp_path)
+
+
+def test_java_that_starts_beside_a_run_leaves_the_run_s_standard_error_alone(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyspark.SparkContext._gateway", None)
+    says = "import sys; sys.stderr.write('WARNING: Using incubator modules: one\\nheap is full\\n')"
+    before = os.fstat(2)
+
+    with quiet_child() as stderr:
+        inside = os.fstat(2)
+        assert stderr is not None
+        os.write(2, b"an error of the run\n")
+        subprocess.run([sys.executable, "-c", says], check=True, stderr=stderr)
+    for thread in threading.enumerate():
+        if thread.name == "historian stderr":
+            thread.join(60)
+
+    assert (before.st_dev, before.st_ino) == (inside.st_dev, inside.st_ino)
+    assert "an error of the run\nheap is full\n" == capfd.readouterr().err
