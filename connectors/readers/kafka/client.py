@@ -29,6 +29,13 @@ _SILENCE_S = 60.0
 _POLL_S = 0.5
 _NO_LEADER_S = 10.0
 _BATCH = 10_000
+_PACE: dict[str, Any] = {
+    "isolation.level": "read_committed",
+    "log_level": 0,
+    # A consumer whose queue is full waits so long before it fetches on: a second by default, which is most of the time of a quick reader.
+    "fetch.queue.backoff.ms": 5,
+}
+"""What librdkafka is set to where the settings say nothing else."""
 _PURGED_NEXT_STEP = (
     "start another connector with a store and targets of its own, or have the topic's messages written again"
 )
@@ -86,8 +93,7 @@ class Client:
                 "enable.partition.eof": True,
             }
             try:
-                settings: dict[str, Any] = {"isolation.level": "read_committed", "log_level": 0, **self.settings.client}
-                self._made = Consumer(settings | fixed)
+                self._made = Consumer(_PACE | dict(self.settings.client) | fixed)
             except KafkaException as error:
                 raise SourceError(
                     "the client's settings are not taken", where="source.client", found=error.args[0].str()
