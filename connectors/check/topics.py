@@ -117,17 +117,16 @@ def _format(
             message_schema=client.settings.message_schema,
         )
         low, high = client.bounds(partition)
-        for batch in client.messages({partition: (low, min(high, low + _SNIFFED))}):
-            for message in batch:
-                where = f"{partition[0]}:{partition[1]}:{message.offset()}"
-                looked += 1
-                seen.append((message.key(), message.value()))
-                try:
-                    found = decoder.events(message.key(), message.value(), where)
-                except UnsupportedEvent as error:
-                    unread.append(error)
-                    continue
-                tables.update(str(event.table) for event in found if isinstance(event, Event))
+        for message in client.first_messages({partition: (low, high)}, _SNIFFED):
+            where = f"{partition[0]}:{partition[1]}:{message.offset()}"
+            looked += 1
+            seen.append((message.key(), message.value()))
+            try:
+                found = decoder.events(message.key(), message.value(), where)
+            except UnsupportedEvent as error:
+                unread.append(error)
+                continue
+            tables.update(str(event.table) for event in found if isinstance(event, Event))
     if not looked:
         yield warning(
             "format", "no messages yet", f"messages of the format {source.format}", "nothing, if they come later"

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
+from connectors.readers.kafka.messages.batch import Batch
 from historian.ddl import parse_column_type
 from historian.names import TableName
 from historian.schema.snapshots import Column, Snapshot
 
-__all__ = ["KINDS", "Kind", "Message", "streams"]
+__all__ = ["KINDS", "Kind", "Message", "batch_of", "streams"]
 
 FIRST_MS = 1_700_000_000_000
 """Where Canal's moments begin; they go on for some seconds, not in order."""
@@ -22,30 +25,10 @@ Message = tuple[bytes | None, bytes | None]
 """Key and value."""
 
 
-@dataclass(frozen=True)
-class Sent:
-    """A message as confluent-kafka gives it."""
-
-    number: int
-    sent: Message
-
-    def topic(self) -> str:
-        return "t"
-
-    def partition(self) -> int:
-        return 0
-
-    def offset(self) -> int:
-        return self.number
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, 1_700_000_000_000
-
-    def key(self) -> bytes | None:
-        return self.sent[0]
-
-    def value(self) -> bytes | None:
-        return self.sent[1]
+def batch_of(messages: Sequence[Message], begin: int = 0) -> Batch:
+    """Messages of a partition, from the offset *begin* on."""
+    offsets = np.arange(begin, begin + len(messages))
+    return Batch.of([key for key, _ in messages], [value for _, value in messages], offsets)
 
 
 @dataclass(frozen=True)
