@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from connectors.check.result import CheckResult, failed, ok, warning
 from connectors.config import KafkaSource, PipelineConfig
 from connectors.readers.kafka.avro.writers import Writers
-from connectors.readers.kafka.client import Client, Partition
+from connectors.readers.kafka.client import Client
 from connectors.readers.kafka.decoders import decoder_of, writers_of
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.messages.sniffing import likely_formats
+from connectors.readers.kafka.partitions import Partition
 from connectors.readers.kafka.registry.client import RegistryDown
 from connectors.tracking.recorded import recorded_store
 from connectors.tracking.sources import kafka_settings

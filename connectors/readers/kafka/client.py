@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectors.readers.kafka.messages.modes import DEFAULT_MODES, DebeziumModes
+from connectors.readers.kafka.partitions import Partition
 from connectors.readers.kafka.registry.client import RegistrySettings
 from historian.errors import LogPurged, SourceError
 
@@ -18,12 +19,9 @@ if TYPE_CHECKING:
     from connectors.readers.kafka.librdkafka import Fetcher
     from connectors.readers.kafka.messages.batch import Batch
 
-__all__ = ["BrokerDown", "Client", "KafkaSettings", "Partition", "purged"]
+__all__ = ["BrokerDown", "Client", "KafkaSettings", "purged"]
 
 T = TypeVar("T")
-
-Partition = tuple[str, int]
-"""A topic's name and the number of one of its partitions."""
 
 _ASK_S = 30.0
 _SILENCE_S = 60.0
@@ -316,6 +314,7 @@ class Client:
                         continue
                     if error is None and offset < end:
                         yield message
+                        heard_s = time.monotonic()  # whoever takes them may be slow
                         taken[partition] += 1
                     if offset + (error is None) >= end or taken[partition] == count:
                         del left[partition]
@@ -367,7 +366,7 @@ class Client:
             low, high = self.bounds(partition)
             raise purged(partition, error.str(), low, high)
         refused = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._AUTHENTICATION, KafkaError.UNKNOWN_TOPIC_OR_PART)  # noqa: SLF001
-        if error.fatal() or error.code() in refused:
+        if error.fatal() or error.code() in (*refused, KafkaError._FATAL):  # noqa: SLF001
             raise SourceError(
                 "the brokers refuse to be read", where=f"{partition[0]}:{partition[1]}", found=error.str()
             )

@@ -19,7 +19,7 @@ from connectors.readers.kafka.messages.batch import Batch, Texts
 from historian.errors import SourceError
 
 if TYPE_CHECKING:
-    from connectors.readers.kafka.client import Partition
+    from connectors.readers.kafka.partitions import Partition
 
 __all__ = ["Fetched", "Fetcher"]
 
@@ -48,6 +48,7 @@ _FUNCTIONS = {
     "rd_kafka_error_destroy": (None, (_POINTER,)),
     "rd_kafka_consume_batch_queue": (ctypes.c_ssize_t, (_POINTER, _NUMBER, _POINTER, _SIZE)),
     "rd_kafka_topic_name": (_TEXT, (_POINTER,)),
+    "rd_kafka_last_error": (_NUMBER, ()),
     "rd_kafka_err2str": (_TEXT, (_NUMBER,)),
     "rd_kafka_consumer_close": (_NUMBER, (_POINTER,)),
     "rd_kafka_destroy": (None, (_POINTER,)),
@@ -101,7 +102,13 @@ class Fetcher:
 
     def assign(self, offsets: Mapping[Partition, int]) -> None:
         """Takes messages of these partitions from now on, from these offsets, and of no other; what was fetched before is left."""
-        self._with_list(offsets, lambda listed: self._library.rd_kafka_assign(self._handle, listed))
+
+        def take(listed: int) -> None:
+            error = self._library.rd_kafka_assign(self._handle, listed)
+            if error:
+                raise self._failed("partitions are not taken", error)
+
+        self._with_list(offsets, take)
 
     def unassign(self, partitions: Iterable[Partition]) -> None:
         """Takes no more messages of these."""
@@ -127,7 +134,9 @@ class Fetcher:
         """The next messages: as many as come at once, or within *timeout_s*."""
         messages = self._messages.ctypes.data
         count = self._library.rd_kafka_consume_batch_queue(self._queue, round(timeout_s * 1000), messages, self._most)
-        if count <= 0:
+        if count < 0:
+            raise self._failed("no messages are given", self._library.rd_kafka_last_error())
+        if not count:
             return Fetched([], [])
         try:
             return self._taken(count)
@@ -169,6 +178,10 @@ class Fetcher:
             told,
         )
 
+    def _failed(self, what: str, error: int) -> SourceError:
+        found = self._library.rd_kafka_err2str(error).decode()
+        return SourceError(f"librdkafka refuses: {what}", where="source.topics", found=found)
+
     def _partition(self, topic: int, number: int) -> Partition:
         name = self._library.rd_kafka_topic_name(int(topic)) if topic else b""
         return name.decode(), int(number)
@@ -192,18 +205,21 @@ def _library() -> ctypes.CDLL:
     from confluent_kafka import cimpl
 
     # What is looked for in an extension is looked for in the libraries, too, that it was linked with.
-    library = ctypes.CDLL(cimpl.__file__)
-    for name, (result, arguments) in _FUNCTIONS.items():
-        function = getattr(library, name)
-        function.restype, function.argtypes = result, arguments
-    version = library.rd_kafka_version() >> 24
-    if version != _VERSION:
+    try:
+        library = ctypes.CDLL(cimpl.__file__)
+        found = f"librdkafka {library.rd_kafka_version() >> 24}"
+        for name, (result, arguments) in _FUNCTIONS.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, arguments
+    except (OSError, AttributeError) as error:
+        found = str(error)
+    if found != f"librdkafka {_VERSION}":
         raise SourceError(
             "another librdkafka than messages are read with",
             where=cimpl.__file__,
             expected=f"librdkafka {_VERSION}",
-            found=f"librdkafka {version}",
-            next_step="install a confluent-kafka that brings it",
+            found=found,
+            next_step="install confluent-kafka from its wheel, which brings it",
         )
     return library
 

@@ -14,9 +14,10 @@ from connectors.readers.base import (
     Scanned,
     TableMapped,
 )
-from connectors.readers.kafka.client import Client, KafkaSettings, Partition, purged
+from connectors.readers.kafka.client import Client, KafkaSettings, purged
 from connectors.readers.kafka.decoders import decoder_of, has_statements, has_watermarks, writers_of
 from connectors.readers.kafka.messages.events import Event
+from connectors.readers.kafka.partitions import Partition
 from historian.changelog.chunks import Chunk
 from historian.errors import LogPurged, LogReplaced, SourceError, UnsupportedEvent
 from historian.plans.plans import PartitionRange, PlannedRange, PlannedTable

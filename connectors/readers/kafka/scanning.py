@@ -22,8 +22,9 @@ from historian.positions.places import Place
 
 if TYPE_CHECKING:
     from connectors.readers.kafka.avro.writers import Writers
-    from connectors.readers.kafka.client import KafkaSettings, Partition
+    from connectors.readers.kafka.client import KafkaSettings
     from connectors.readers.kafka.messages.batch import Batch
+    from connectors.readers.kafka.partitions import Partition
     from historian.names import TableName
 
 __all__ = ["TopicScan"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from connectors.readers.kafka.messages.batch import Batch
+from connectors.readers.kafka.messages.batch import Batch, Texts
 from historian.ddl import parse_column_type
 from historian.names import TableName
 from historian.schema.snapshots import Column, Snapshot
@@ -25,10 +25,11 @@ Message = tuple[bytes | None, bytes | None]
 """Key and value."""
 
 
-def batch_of(messages: Sequence[Message], begin: int = 0) -> Batch:
-    """Messages of a partition, from the offset *begin* on."""
-    offsets = np.arange(begin, begin + len(messages))
-    return Batch.of([key for key, _ in messages], [value for _, value in messages], offsets)
+def batch_of(messages: Sequence[Message], begin: int = 0, time_ms: int = -1) -> Batch:
+    """Messages of a partition, from the offset *begin* on, all of one date."""
+    offsets, times_ms = np.arange(begin, begin + len(messages)), np.full(len(messages), time_ms)
+    keys, values = Texts.of([key for key, _ in messages]), Texts.of([value for _, value in messages])
+    return Batch(keys, values, offsets, times_ms)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Messages as librdkafka holds them put behind each other in memory.
 
-A message is a ``rd_kafka_message_t`` as :file:`rdkafka.h` of librdkafka 2 has it: its error (0 where there is none), the topic, the partition,
-value, value's length, key, key's length, and offset stand at the places below.
+A message is a ``rd_kafka_message_t`` as :file:`rdkafka.h` of librdkafka 2 has it. Its parts stand at the places below; its error is 0 where
+there is none.
 """
 
 from __future__ import annotations
