@@ -121,7 +121,9 @@ class _Segment:
         """The rows; what the state holds has gone on with them."""
         pairs = zip(self._chunks, self._snapshots, strict=True)
         keys = KeyHashes.joined([keys_of(chunk.rows, written, self._latest) for chunk, written in pairs])
-        cells = pa.concat_arrays([_encoded(chunk.rows, s) for chunk, s in zip(self._chunks, self._snapshots, strict=True)])
+        cells = pa.concat_arrays(
+            [_encoded(chunk.rows, s) for chunk, s in zip(self._chunks, self._snapshots, strict=True)]
+        )
         is_gone = self._ops == Op.RETRACT
         order = np.lexsort((keys.low, keys.high))
         ordered = keys.take(order)
@@ -258,4 +260,3 @@ def _interleaved(
         if at >= _SYSTEM:
             arrays.append(pa.concat_arrays([rows.column(at), was.column(field.name).cast(field.type)]).take(place))
     return pa.RecordBatch.from_arrays(arrays, schema=rows.schema)
-

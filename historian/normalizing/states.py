@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Protocol
 
 from historian.normalizing.keys import KeyHashes
 from historian.schema.snapshots import Snapshot
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["KeyedState", "KeyedStates"]
 
@@ -52,6 +53,12 @@ class KeyedStates(Protocol):
         Raises:
             ChainBroken: a state is of another connector, or what it held before the plan is not kept any more.
         """
+
+    def is_vacant(self) -> bool:
+        """Whether no state was ever kept."""
+
+    def forget(self, table_id: int) -> None:
+        """What was put of a table and is not kept is not wanted."""
 
     def commit(self, plan: int) -> None:
         """Keeps what was put for *plan*, once all sinks hold that. A state that holds the plan is left as it is. Retryable."""

@@ -17,6 +17,8 @@ from historian.errors import LogPurged, SourceError
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
+    from historian.names import TableName
+
 __all__ = ["BrokerDown", "Client", "KafkaSettings", "Partition", "purged"]
 
 T = TypeVar("T")
@@ -53,6 +55,7 @@ class KafkaSettings:
         modes: of a connector of Debezium's that writes no schema.
         message_schema: of a format with a schema that neither its messages have nor a registry, as text.
         keeps_unread: messages that cannot be read are dead letters; else the first one is an error.
+        normalized: of which tables rows may lack those that they take back, which a state has; None: of none.
     """
 
     brokers: str
@@ -64,6 +67,7 @@ class KafkaSettings:
     modes: DebeziumModes = DEFAULT_MODES
     message_schema: str = ""
     keeps_unread: bool = False
+    normalized: Callable[[TableName], bool] | None = None
 
 
 class Client:

@@ -181,7 +181,7 @@ class KafkaReader:
         begun: dict[str, int] | None = None,
     ) -> Iterator[Chunk]:
         """Rows of *tables* in *planned*, see :class:`connectors.readers.base.Reader`."""
-        from connectors.readers.kafka.located.batches import Batch, runs_of
+        from connectors.readers.kafka.located.batches import Batch, never, runs_of
         from connectors.readers.kafka.locators import locator_of
         from connectors.readers.kafka.rows import ChunkMaker
 
@@ -197,12 +197,13 @@ class KafkaReader:
             modes=self._settings.modes,
             message_schema=self._settings.message_schema,
         )
-        maker = ChunkMaker(planned, tables, sequence=sequence, as_text=as_text, stops=stops)
+        lone = self._settings.normalized or never
+        maker = ChunkMaker(planned, tables, sequence=sequence, as_text=as_text, stops=stops, normalized=lone)
         partition = (planned.topic, planned.partition)
         # A plan that was made with dead letters has them whatever the configuration says by now.
         keeps_unread = self._settings.keeps_unread or planned.unread > 0
         self._checked(partition, planned.start, *self._client.bounds(partition))
-        locator = locator_of(decoder)
+        locator = locator_of(decoder, lone)
         with closing(self._client.messages({partition: (planned.start, planned.end)})) as batches:
             for messages in batches:
                 batch = Batch.of(messages)

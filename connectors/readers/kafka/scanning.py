@@ -11,7 +11,7 @@ import numpy as np
 
 from connectors.readers.base import SchemaMet, Statement
 from connectors.readers.kafka.decoders import advice_of, decoder_of, has_statements
-from connectors.readers.kafka.located.batches import Batch, LocatedRows, interleaved, runs_of
+from connectors.readers.kafka.located.batches import Batch, LocatedRows, interleaved, never, runs_of
 from connectors.readers.kafka.locators import scanning_locator_of
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent, Watermark
 from connectors.readers.kafka.row_times import RowTimes
@@ -84,7 +84,10 @@ class TopicScan:
             )
             for partition in ranges
         }
-        self._locators = {partition: scanning_locator_of(decoder) for partition, decoder in self._decoders.items()}
+        self._locators = {
+            partition: scanning_locator_of(decoder, settings.normalized or never)
+            for partition, decoder in self._decoders.items()
+        }
         self._advice = advice_of(settings.format)
         self._keeps_unread = settings.keeps_unread
         self._passed_over: dict[Partition, Counter[str]] = {partition: Counter() for partition in ranges}

@@ -47,13 +47,15 @@ class Cells:
     def at(self, places: NDArray[np.int64]) -> pa.Array:
         """The cells at *places*; NULL where a place is none, or the cell is NULL."""
         wanted = np.flatnonzero(places >= 0)
+        if not len(wanted):
+            return pa.nulls(len(places), pa.binary())
         parts = places[wanted] >> _ROW_BITS
         order = np.argsort(parts, kind="stable")
         numbers, begins = np.unique(parts[order], return_index=True)
         found = list[pa.Array]()
         for number, rows in zip(numbers.tolist(), np.split(places[wanted[order]] & _ROW_MASK, begins[1:]), strict=True):
             found.append(self._parts[number].take(pa.array(rows)))
-        taken = pa.concat_arrays(found) if found else pa.array([], pa.binary())
+        taken = pa.concat_arrays(found)
         where = np.zeros(len(places), np.int64)
         where[wanted[order]] = np.arange(len(order))
         return taken.take(pa.array(where, mask=places < 0))

@@ -37,6 +37,10 @@ class DeltaKeyedStates(KeyedStates):
         self._tables: dict[int, StateTable] = {}
         self._held: dict[int, int] = {}
 
+    def is_vacant(self) -> bool:
+        """See :class:`historian.normalizing.states.KeyedStates`."""
+        return self._kernel.is_vacant(self._root)
+
     def at(self, plan: int, table_id: int, snapshot: Snapshot | None) -> StateTable:
         """See :class:`historian.normalizing.states.KeyedStates`."""
         held = self._held.get(table_id)
@@ -60,6 +64,11 @@ class DeltaKeyedStates(KeyedStates):
         table = StateTable(self._kernel, application, self._before(view, application, plan))
         self._tables[table_id] = table
         return table
+
+    def forget(self, table_id: int) -> None:
+        """See :class:`historian.normalizing.states.KeyedStates`."""
+        self._tables.pop(table_id, None)
+        self._held.pop(table_id, None)
 
     def commit(self, plan: int) -> None:
         """See :class:`historian.normalizing.states.KeyedStates`."""

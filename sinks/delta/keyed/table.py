@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from historian.normalizing.keys import KeyHashes
 from historian.normalizing.states import KeyedState
@@ -19,6 +18,8 @@ from sinks.delta.log.commits import Commit, DataFile
 from sinks.delta.log.kernel import CommitConflict
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from sinks.delta.log.kernel import Kernel
     from sinks.delta.log.table_view import TableView
 
@@ -104,6 +105,7 @@ class StateTable(KeyedState):
     def commit(self, plan: int) -> None:
         """Keeps what was put, with the transaction identifier of *plan*. Whoever is not told that it is kept reads the state anew."""
         held, staged, files = self._held(), self._staged, list[DataFile]()
+        before = tuple(held.files)
         if staged.parts:
             part, keys = _joined(held, staged)
             files += self._stored(held, part, keys, plan)
@@ -112,7 +114,7 @@ class StateTable(KeyedState):
             for _ in range(-(-len(held.index) // (_RANGE_KEYS * _CYCLE))):
                 files += self._range(held, plan)
         live = parts_in(list(held.index.places()))
-        dead = [part for part in held.files if part >= len(live) or not live[part]]
+        dead = [part for part in before if part >= len(live) or not live[part]]
         dead = dead if len(dead) >= _MOST_DEAD else []
         commit = Commit(
             files=files,

@@ -51,7 +51,9 @@ def test_a_lone_change_takes_back_the_row_that_its_key_had_in_an_earlier_plan() 
 
 def test_a_lone_change_takes_back_the_row_that_its_key_had_before_in_the_plan() -> None:
     rows = [(A, one(1, 1)), (T, one(1, 2)), (T, one(1, 3)), (R, {"id": 1}), (A, one(1, 4))]
-    chunks, counts = normalized(planned(FIRST), [chunk_of(rows[:2], FIRST), chunk_of(rows[2:], FIRST, 1)], MemoryState())
+    chunks, counts = normalized(
+        planned(FIRST), [chunk_of(rows[:2], FIRST), chunk_of(rows[2:], FIRST, 1)], MemoryState()
+    )
     assert rows_of(chunks, PLAIN) == [
         (A, one(1, 1)),
         (F, one(1, 1)),

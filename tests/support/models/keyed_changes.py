@@ -21,7 +21,17 @@ from historian.schema.edits import Edit
 from historian.schema.snapshots import Column, ColumnType, Snapshot
 from historian.values.arrow_types import arrow_type
 
-__all__ = ["MemoryState", "Row", "chunk_of", "planned", "plainly", "random_rows", "rows_of", "snapshot_of", "version_of"]
+__all__ = [
+    "MemoryState",
+    "Row",
+    "chunk_of",
+    "plainly",
+    "planned",
+    "random_rows",
+    "rows_of",
+    "snapshot_of",
+    "version_of",
+]
 
 Row = tuple[Op, dict[str, Any]]
 """What a row does, and its values by column name."""
@@ -148,7 +158,11 @@ def random_rows(numbers: random.Random, count: int, keys: int) -> list[Row]:
     for _ in range(count):
 
         def row() -> dict[str, Any]:
-            return {"id": numbers.randrange(keys), "n": numbers.choice([None, 1, 2]), "s": numbers.choice([None, "", "aé"])}
+            return {
+                "id": numbers.randrange(keys),
+                "n": numbers.choice([None, 1, 2]),
+                "s": numbers.choice([None, "", "aé"]),
+            }
 
         kind = numbers.randrange(5)
         if kind == 0:

@@ -12,7 +12,7 @@ from connectors.readers.kafka.debezium import columnar as debezium
 from connectors.readers.kafka.kernels import avro_values
 from connectors.readers.kafka.kernels import layout as at
 from connectors.readers.kafka.located import columns
-from connectors.readers.kafka.located.batches import Batch, Locator
+from connectors.readers.kafka.located.batches import Batch, Locator, Lone, never
 from connectors.readers.kafka.located.programs import Known, Texts
 from connectors.readers.kafka.messages.whole_rows import is_whole
 from connectors.readers.kafka.registry.wire import HEADER_BYTES
@@ -33,10 +33,10 @@ _NONE, _NO_HEADER = -1, -2
 
 
 class AvroLocator(Locator):
-    """Finds the rows of batches that *reader* reads one by one. Not for several threads at once."""
+    """Finds the rows of batches that *reader* reads one by one; *lone* as of :class:`Locator`. Not for several threads at once."""
 
-    def __init__(self, reader: AvroEventReader) -> None:
-        self._reader = reader
+    def __init__(self, reader: AvroEventReader, lone: Lone = never) -> None:
+        self._reader, self._lone = reader, lone
         self.tombstones = True
         self._by_schemas: dict[tuple[int, int], list[AvroProgram]] = {}
 
@@ -89,7 +89,7 @@ class AvroLocator(Locator):
                 written=None,
                 prefix=value[:HEADER_BYTES],
             )
-            return AvroProgram(self._reader.writer(value), known)
+            return AvroProgram(self._reader.writer(value), known, lone_updates=self._lone(known.table))
         except (UnsupportedEvent, Unwalkable):
             return None
 

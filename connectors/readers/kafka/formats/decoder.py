@@ -109,7 +109,7 @@ class FlatDecoder:
             old = None
         if old is not None and len(old) != len(after):
             raise UnsupportedEvent(
-                "an update without the row before it",
+                "an update without all rows before it",
                 where=f"{table} at {where}",
                 expected=f"`{form.old}` with a former row for each row of `{form.data}`",
                 found=f"{len(old)} former rows of {len(after)}",

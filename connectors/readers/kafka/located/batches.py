@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from connectors.readers.kafka.located.forms import JsonForm
+    from historian.names import TableName
 
-__all__ = ["FEWEST_LOCATED", "Batch", "Learn", "LocatedRows", "Locator", "interleaved", "runs_of"]
+__all__ = ["FEWEST_LOCATED", "Batch", "Learn", "LocatedRows", "Locator", "Lone", "interleaved", "never", "runs_of"]
 
 FEWEST_LOCATED = 64
 """Fewer messages at once are read one by one: that is sooner done than having compiled code look at them."""
@@ -142,20 +143,30 @@ class LocatedRows:
 Learn = Callable[[bytes | None, bytes], Known | None]
 """What is known of messages such as the one with that key and value; None where that is nothing."""
 
+Lone = Callable[["TableName"], bool]
+"""Whether updates of a table that lack the row before are that of their key alone; else they are not understood."""
+
+
+def never(_: TableName) -> bool:
+    """Of no table."""
+    return False
+
 
 class Locator:
     """Finds the rows of batches. What it learns of one message serves for others like it. Not for several threads at once.
 
     Args:
         form: of the format.
-        learn: see :data:`Learn`.
+        learn: see :data:`Learn`; *lone*: see :data:`Lone`.
 
     Attributes:
         tombstones: a message without a value changes nothing.
     """
 
-    def __init__(self, form: JsonForm, learn: Learn) -> None:
+    def __init__(self, form: JsonForm, learn: Learn, lone: Lone = never) -> None:
         self._form, self._learn = form, learn
+        ops = {name: "w" if code == "u" else code for name, code in form.ops.items()}
+        self._lone, self._lone_form = lone, replace(form, ops=ops)
         self.tombstones = form.tombstones
         self._programs: dict[Known, Program] = {}
         self._meta_words = meta_words(form)
@@ -240,7 +251,8 @@ class Locator:
                 known = replace(known, names=tuple(dict.fromkeys((*known.names, *other.names))))
         if len(self._programs) >= _MOST_PROGRAMS:
             self._programs.clear()
-        found = self._programs[known] = Program(self._form, known)
+        form = self._lone_form if self._lone(known.table) else self._form
+        found = self._programs[known] = Program(form, known)
         return found
 
     def _of_key(self, batch: Batch, keys: Texts, key: bytes) -> NDArray[np.bool_]:

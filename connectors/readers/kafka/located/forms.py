@@ -14,7 +14,7 @@ class JsonForm:
 
     Attributes:
         members: paths of all that messages usually have, in that order. What is not among them is looked at too, and passed over.
-        op: the operation; ``ops``: of each name "c", "u" or "d".
+        op: the operation; ``ops``: of each name "c", "u", "d", or "w" of an update that may lack the row before it.
         database, table: of the source.
         time: a number of ``time_unit_us``; where it is missing or NULL ``coarse_time`` of ``coarse_time_unit_us``, and 0 without that too.
         time_bounds_us: the first and the last time that is one.

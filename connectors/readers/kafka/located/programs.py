@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Known", "Program", "RowProgram", "Texts", "meta_words"]
 
-_CODES = {"c": at.CREATED, "r": at.CREATED, "u": at.UPDATED, "d": at.DELETED}
+_CODES = {"c": at.CREATED, "r": at.CREATED, "u": at.UPDATED, "d": at.DELETED, "w": at.WRITTEN}
 _LONGEST_OP = 8
 
 

@@ -29,7 +29,7 @@ def check_whole(event: Event, place: str, columns: Iterable[str]) -> None:
             where=f"{event.table} at {place}",
             expected="whole rows before and after, as binlog_row_image=FULL (PostgreSQL: REPLICA IDENTITY FULL) gives them",
             found=f"op {event.op} with {lacking}",
-            next_step="set it at the source, and have the connector write its topics anew",
+            next_step="set source.normalize: true, or have the producer send it and write its topics anew",
         )
 
 
