@@ -29,7 +29,7 @@ from connectors.pipeline.decoding import PlannedLog, decoded, is_local
 from connectors.pipeline.failures import error_behind
 from connectors.pipeline.idle import idle_plan
 from connectors.pipeline.lakes import check_made_here
-from connectors.pipeline.normalizing import Normalizer, normalizer_of
+from connectors.pipeline.normalizing.stage import Normalizer, normalizer_of
 from connectors.pipeline.opening import make_sinks, open_store
 from connectors.pipeline.pacing import pause
 from connectors.pipeline.reloading import Reloads
@@ -266,7 +266,7 @@ class Pipeline:
             if written.nulled:
                 self._store.count_nulled(plan.number, written.nulled)
         if self._normalizer is not None:
-            self._normalizer.written(plan)
+            self._normalizer.written(plan, written.normal)
         self._tracker.done_with(STREAM, plan.number)
         self._notes.written()
         event_time_us = self._tracker.event_time_us

@@ -1,7 +1,7 @@
 """Rows of a plan made whole by the last row of each key, a table at a time, columns at a time.
 
-Three kinds of rows come in. +A and +C say what the row of a key is from here on, whether they follow a -R or -C or stand
-alone. -R says that it is gone; it may have the key's columns alone. A -C says nothing that is not known better.
+Three kinds of rows come in. A +A or +C says what its key's row is from here on, whatever stands before it. A -R says that the row
+is gone, and may have the key's columns alone. A -C says nothing that is not known better.
 """
 
 from __future__ import annotations

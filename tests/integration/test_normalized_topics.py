@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def change(op: str, number: int, after: dict[str, Any] | None = None, before: dict[str, Any] | None = None) -> tuple[bytes, bytes]:
+def change(
+    op: str, number: int, after: dict[str, Any] | None = None, before: dict[str, Any] | None = None
+) -> tuple[bytes, bytes]:
     """A message of Debezium's without its schema, as PostgreSQL with its default replica identity makes it."""
     body = {
         "before": before,

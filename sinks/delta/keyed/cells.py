@@ -15,7 +15,7 @@ from sinks.contract.storage import writing
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Cells", "place_of"]
+__all__ = ["Cells", "parts_in", "place_of"]
 
 _ROW_BITS = 32
 _ROW_MASK = (1 << _ROW_BITS) - 1

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from connectors.config import KafkaSource, PipelineConfig
+from connectors.monitoring.normalization import NormalizationNote
 from connectors.sink_kinds import lakes
 from historian.changelog.chunks import Chunk
 from historian.changelog.operations import CHUNK_COLUMNS
@@ -93,9 +95,13 @@ class Normalizer:
         with closing(chunks.with_tables(made)) as others:
             yield others, counts
 
-    def written(self, plan: Plan) -> None:
-        """All sinks hold *plan*: the states go on to it. Retryable."""
+    def written(self, plan: Plan, counts: Mapping[int, NormalCounts]) -> None:
+        """All sinks hold *plan*, in which *counts* were met: the states go on to it. Retryable."""
         self._states.commit(plan.number)
+        if any(any(astuple(each)) for each in counts.values()):
+            noted = NormalizationNote.of(self._store)
+            if noted.plan < plan.number:
+                self._store.note_normalization(noted.behind(plan.number, counts).text())
         self._store.note_progress(_STREAM, plan.number)
 
     def _is_wanted(self, table: PlannedTable) -> bool:
