@@ -55,7 +55,7 @@ class StateTable(KeyedState):
     def __init__(self, kernel: Kernel, application: str, view: TableView) -> None:
         self._kernel, self._application, self._view = kernel, application, view
         facts = json.loads(view.domain(DOMAIN) or "{}")
-        self._key, self._layout = facts.get("key", ""), facts.get("layout", "")
+        self._key, self._layout = str(facts.get("key", "")), str(facts.get("layout", ""))
         self._loaded: Loaded | None = None
         self._staged = _Staged()
 
