@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+import random
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 from connectors.config import load_config
 from connectors.pipeline.run import run
+from connectors.readers.kafka.client import Client, KafkaSettings
+from connectors.readers.kafka.decoders import decoder_of
+from connectors.readers.kafka.messages.events import Decoder, Event
+from databases.connect import postgres_settings, start_connect
 from databases.kafka import Kafka
+from databases.postgres import start_postgres
 from historian.errors import HistorianError
 from sinks.delta import faults
+from workload.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -126,3 +135,79 @@ def test_a_connector_that_has_run_without_a_state_is_not_normalised(
     run(load_config(connector(tmp_path, kafka, "bare.late", "start: earliest")), once=True, spark=spark)
     with pytest.raises(HistorianError, match="only of a connector that begins with it"):
         run(load_config(connector(tmp_path, kafka, "bare.late")), once=True, spark=spark)
+
+
+@pytest.mark.soak
+def test_a_mirror_of_postgresql_with_its_default_replica_identity_is_the_servers_table(
+    kafka: Kafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "pg").mkdir()
+    tmp_path.chmod(0o755)
+    server = start_postgres(tmp_path / "pg")
+    numbers = random.Random(11)
+    with psycopg.connect(f"postgresql://{server.address}/postgres", autocommit=True) as connection:
+
+        def sql(*statements: str) -> None:
+            for statement in statements:
+                connection.execute(statement.encode())
+
+        sql(
+            "CREATE TABLE public.t (id INT PRIMARY KEY, a INT, b VARCHAR(20))",
+            "CREATE TABLE public.mark (id INT PRIMARY KEY)",
+        )
+        sql("INSERT INTO public.t SELECT i, i, 'old' FROM generate_series(1, 20) i")
+        settings = postgres_settings(server, kafka, "bare", "postgres") | {"skipped.operations": "none"}
+        connect = start_connect(tmp_path / "connect", kafka, settings)
+        path = tmp_path / "c.yaml"
+        path.write_text(
+            f"name: c\nsource: {{type: kafka, brokers: '{kafka.brokers}', topics: ['bare.public.t'], normalize: true}}\n"
+            f"history: {{store: 'sqlite:///{tmp_path}/c.db'}}\n"
+            f"sinks: [{{type: delta, path: {tmp_path}/lake, mirror: '{{table}}', changelog: '{{table}}_log'}}]\n"
+        )
+        try:
+            for turn in range(3):
+                for step in range(60):
+                    key = numbers.randrange(30)
+                    sql(
+                        numbers.choice(
+                            (
+                                f"INSERT INTO public.t VALUES ({key}, {step}, 'new') ON CONFLICT (id) DO UPDATE SET a = {step}",
+                                f"UPDATE public.t SET a = {step}, b = NULL WHERE id = {key}",
+                                f"UPDATE public.t SET id = {key + 1000 * (turn + 1) + step} WHERE id = {key}",
+                                f"DELETE FROM public.t WHERE id = {key}",
+                            )
+                        )
+                    )
+                    if turn == 1 and step == 30:
+                        sql("TRUNCATE public.t")
+                sql(f"INSERT INTO public.t VALUES ({10_000 + turn}, 0, 'last')")
+                decoder = decoder_of("debezium_json")
+                client = Client(KafkaSettings(brokers=kafka.brokers, topics=("bare.public.t",)))
+
+                def is_there(last: int = 10_000 + turn, client: Client = client, decoder: Decoder = decoder) -> bool:
+                    return any(
+                        isinstance(event, Event) and (event.after or {}).get("id") == last
+                        for partition in client.partitions()
+                        for batch in client.messages({partition: client.bounds(partition)})
+                        for message in batch
+                        for event in decoder.events(message.key(), message.value(), "")
+                    )
+
+                with closing(client):
+                    wait_until(is_there, 60)
+                run(load_config(path), once=True, spark=spark)
+        finally:
+            connect.stop()
+        wanted = connection.execute(b"SELECT id, a, b FROM public.t ORDER BY id").fetchall()
+    server.stop()
+
+    log, mirror = held(spark, tmp_path)
+    assert wanted == mirror
+    rows: dict[int, tuple[Any, ...]] = {}
+    for op, *values in log:
+        if op in (1, 2):
+            assert rows.pop(values[0]) == tuple(values)
+        else:
+            assert values[0] not in rows
+            rows[values[0]] = tuple(values)
+    assert sorted(rows.values()) == wanted

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from connectors.readers.kafka.located.batches import LocatedRows, interleaved, never
 from connectors.readers.kafka.messages.events import Conventions, Event, RowSchema
-from connectors.readers.kafka.messages.whole_rows import check_whole
+from connectors.readers.kafka.messages.whole_rows import check_whole, is_lone
 from connectors.readers.kafka.parts import ColumnRows, EventRows, moved
 from historian.changelog.chunks import Chunk, unread_chunk
 from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
@@ -193,8 +193,8 @@ class ChunkMaker:
 
     def _operations(self, event: Event, offset: int, written: Snapshot) -> Iterable[tuple[Op, dict[str, Any]]]:
         before, after = event.before, event.after
-        if self._normalized(event.table) and not event.unknown:
-            if event.op == "u" and before is None and after is not None:
+        if self._normalized(event.table):
+            if is_lone(event) and after is not None:
                 return ((Op.CORRECT_TO, after),)
             if event.keyed and before is not None:
                 return ((Op.RETRACT, {column.name: before.get(column.name) for column in written.columns}),)

@@ -36,6 +36,7 @@ class DeltaKeyedStates(KeyedStates):
         self._root, self._connector = root, connector
         self._tables: dict[int, StateTable] = {}
         self._held: dict[int, int] = {}
+        self._past: dict[int, TableView] = {}
 
     def is_vacant(self) -> bool:
         """See :class:`historian.normalizing.states.KeyedStates`."""
@@ -61,22 +62,28 @@ class DeltaKeyedStates(KeyedStates):
                 next_step="move it away, or choose another source.state",
             )
         self._held[table_id] = view.transaction(application)
-        table = StateTable(self._kernel, application, self._before(view, application, plan))
+        before = self._before(view, application, plan)
+        if before is not view:
+            self._past[table_id] = view
+        table = StateTable(self._kernel, application, before)
         self._tables[table_id] = table
         return table
 
     def forget(self, table_id: int) -> None:
         """See :class:`historian.normalizing.states.KeyedStates`."""
-        self._tables.pop(table_id, None)
-        self._held.pop(table_id, None)
+        for known in (self._tables, self._held, self._past):
+            known.pop(table_id, None)
 
     def commit(self, plan: int) -> None:
         """See :class:`historian.normalizing.states.KeyedStates`."""
         for table_id, table in list(self._tables.items()):
             if self._held[table_id] >= plan:
                 # It was read as of an earlier plan, whose rows were wanted once more.
-                del self._tables[table_id], self._held[table_id]
+                self.forget(table_id)
             elif table.is_changed:
+                if table_id in self._past:
+                    # A later plan reads rows again that came behind what was looked at.
+                    table.take_whole(self._past.pop(table_id))
                 table.commit(plan)
                 self._held[table_id] = plan
 

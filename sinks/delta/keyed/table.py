@@ -136,6 +136,18 @@ class StateTable(KeyedState):
             del held.files[part]
         self._staged = _Staged()
 
+    def take_whole(self, newest: TableView) -> None:
+        """What is held takes the place of all that *newest* holds, with the next commit: this was an earlier version of the state."""
+        held = self._held()
+        keys, places, _ = held.index.between(LEAST, len(held.index))
+        rows = held.cells.at(places)
+        is_there = np.asarray(rows.is_valid())
+        key, layout = self._key, self._layout
+        self.clear()
+        self._view = newest
+        self.put(keys.take(is_there), rows.drop_null(), key=key, layout=layout)
+        self._layout = layout
+
     def _held(self) -> Loaded:
         if self._loaded is None:
             self._loaded = load(self._view.files())

@@ -14,7 +14,8 @@ from connectors.readers.kafka.kernels import layout as at
 from connectors.readers.kafka.located import columns
 from connectors.readers.kafka.located.batches import Batch, Locator, Lone, never
 from connectors.readers.kafka.located.programs import Known, Texts
-from connectors.readers.kafka.messages.whole_rows import is_whole
+from connectors.readers.kafka.messages.events import Event
+from connectors.readers.kafka.messages.whole_rows import is_plain_change
 from connectors.readers.kafka.registry.wire import HEADER_BYTES
 from historian.errors import UnsupportedEvent
 
@@ -79,9 +80,9 @@ class AvroLocator(Locator):
         key, value = batch.keys[number], batch.values[number] or b""
         try:
             events = self._reader.events(key, value, "a message")
-            if not events or not is_whole(events[0]) or not self._reader.is_plain(value):
+            event = events[0] if events else None
+            if not isinstance(event, Event) or not is_plain_change(event) or not self._reader.is_plain(value):
                 return None
-            event = events[0]
             known = Known(
                 table=event.table,
                 names=tuple(field.column.name for field in event.schema.fields),

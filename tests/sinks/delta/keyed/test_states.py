@@ -80,6 +80,20 @@ def test_a_plan_that_comes_again_finds_what_it_found_at_first(spark: SparkSessio
     assert held == found(again.at(4, 7, None))
 
 
+def test_a_later_plan_that_reads_rows_again_goes_on_from_what_was_held_before_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    states = states_of(spark, tmp_path)
+    for plan, row in enumerate((b"a", b"b", b"c"), 1):
+        put(states.at(plan, 7, None), {1: row, plan + 10: row}, Held())
+        states.commit(plan)
+    again = states_of(spark, tmp_path)
+    put(again.at(2, 7, None), {12: b"B"}, Held())
+    again.commit(4)
+    wanted = {1: b"a", 11: b"a", 12: b"B"}
+    assert wanted == found(again.at(5, 7, None)) == found(states_of(spark, tmp_path).at(5, 7, None))
+
+
 def test_what_is_not_committed_is_forgotten(spark: SparkSession, tmp_path: Path) -> None:
     states = states_of(spark, tmp_path)
     put(states.at(1, 7, None), {1: b"a"}, Held())
