@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from connectors.readers.kafka.kernels import avro_values, avro_walk, changes, locating, moments, numbers, texts
+from connectors.readers.kafka.kernels import avro_values, avro_walk, changes, locating, moments, numbers, sources, texts
 
 __all__ = ["KERNELS"]
 
@@ -12,6 +12,7 @@ KERNELS: tuple[Any, ...] = (
     locating.locate,
     locating.matching,
     changes.moves,
+    sources.source_places,
     changes.missing,
     numbers.integers,
     numbers.booleans,

@@ -23,7 +23,7 @@ from connectors.readers.kafka.tidb.simple import SimpleProtocol
 from connectors.readers.kafka.tidb.simple_avro import avro_reader
 from historian.errors import SourceError
 
-__all__ = ["FORMATS", "advice_of", "decoder_of", "has_statements", "has_watermarks", "writers_of"]
+__all__ = ["FORMATS", "advice_of", "decoder_of", "has_source_places", "has_statements", "has_watermarks", "writers_of"]
 
 _SCHEMALESS = "debezium_json_schemaless"
 
@@ -128,6 +128,11 @@ def has_statements(name: str) -> bool:
     """Whether messages of the format *name* may be statements."""
     flat = FLAT_FORMATS.get(name)
     return name in _WITH_STATEMENTS or (flat is not None and bool(flat.is_ddl or flat.ddl_ops or flat.truncate))
+
+
+def has_source_places(name: str) -> bool:
+    """Whether messages of the format *name* say where their changes stand in the source's log, so that those are known that come again."""
+    return name in ("debezium_json", "debezium_json_schemaless")
 
 
 def has_watermarks(name: str) -> bool:

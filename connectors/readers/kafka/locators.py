@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from connectors.readers.kafka.avro.columnar import AvroLocator
 from connectors.readers.kafka.avro.events import AvroEventReader
 from connectors.readers.kafka.debezium import columnar as debezium
+from connectors.readers.kafka.debezium.envelope import SOURCES
 from connectors.readers.kafka.debezium.events import EventReader
 from connectors.readers.kafka.formats import columnar as flat
 from connectors.readers.kafka.formats.decoder import FlatDecoder
@@ -33,7 +36,7 @@ def locator_of(decoder: Decoder, lone: Lone = never) -> Locator | None:
 def scanning_locator_of(decoder: Decoder, lone: Lone = never) -> Locator | None:
     """What finds the rows of batches whose messages tell the same schema; None where compiled code does not see whether they do."""
     if isinstance(decoder, EventReader):
-        return _event_locator(decoder, lone)
+        return _event_locator(decoder, lone, SOURCES)
     if isinstance(decoder, AvroEventReader):
         return locator_of(decoder, lone)
     if not isinstance(decoder, FlatDecoder):
@@ -44,5 +47,7 @@ def scanning_locator_of(decoder: Decoder, lone: Lone = never) -> Locator | None:
     return Locator(form, lambda key, value: flat.told_of(decoder, form, key, value), lone)
 
 
-def _event_locator(decoder: EventReader, lone: Lone) -> Locator:
-    return Locator(debezium.FORM, lambda key, value: debezium.known_of(decoder, key, value), lone)
+def _event_locator(decoder: EventReader, lone: Lone, sources: tuple[str, ...] = ()) -> Locator:
+    return Locator(
+        replace(debezium.FORM, sources=sources), lambda key, value: debezium.known_of(decoder, key, value), lone
+    )

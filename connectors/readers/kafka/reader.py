@@ -26,6 +26,8 @@ from historian.positions.places import Place
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
+    from historian.plans.source_marks import SourceMarks
+
 # Kernels are imported where messages are read: to know where a topic ends, as the status asks, takes none.
 __all__ = ["KafkaReader"]
 
@@ -45,6 +47,7 @@ class KafkaReader:
         self._message_bytes = 0.0
         self.on_bound: Callable[[LogPosition], None] | None = None
         self.stated_us: Callable[[], Iterable[int]] | None = None
+        self.marks: Callable[[], SourceMarks] | None = None
 
     def __getstate__(self) -> KafkaSettings:
         return self._settings
@@ -141,7 +144,7 @@ class KafkaReader:
         if until is not None:
             ends = {partition: min(end, until.offsets.offset(*partition) or 0) for partition, end in ends.items()}
         ranges = {partition: (at, max(at, ends[partition])) for partition, at in begins.items()}
-        scan = TopicScan(ranges, self._settings, self._writers)
+        scan = TopicScan(ranges, self._settings, self._writers, {} if self.marks is None else self.marks())
         # A plan that ended with a watermark left it right before this one.
         back = int(has_watermarks(self._settings.format))
         wanted = {at: (max(bounds[at][0], begin - back), end) for at, (begin, end) in ranges.items() if end > begin}
@@ -206,6 +209,8 @@ class KafkaReader:
         locator = locator_of(decoder, lone)
         with closing(self._client.messages({partition: (planned.start, planned.end)})) as batches:
             for messages in batches:
+                if planned.repeated:
+                    messages = [each for each in messages if not planned.repeats(int(each.offset() or 0))]  # noqa: PLW2901 the rest
                 batch = Batch.of(messages)
                 for run in runs_of(locator, batch):
                     if not isinstance(run, int):

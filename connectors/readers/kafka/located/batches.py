@@ -96,6 +96,7 @@ class LocatedRows:
     Attributes:
         begin, end: which of the program's rows.
         offsets, times: of their messages, a row each; times in UTC microseconds.
+        meta: words of all messages of the batch, where the program has some.
     """
 
     program: RowProgram
@@ -104,6 +105,13 @@ class LocatedRows:
     end: int
     offsets: NDArray[np.int64]
     times: NDArray[np.int64]
+    meta: NDArray[np.int64]
+
+    def places(self) -> NDArray[np.int64]:
+        """Where the rows' changes stand in the source's log, see :meth:`.programs.Program.places`; of none it is told where nobody looks."""
+        if not isinstance(self.program, Program):
+            return np.zeros((len(self), 6), np.int64)
+        return self.program.places(self.texts, self.meta, self.program.row_messages[self.begin : self.end])
 
     @property
     def known(self) -> Known:
@@ -134,6 +142,7 @@ class LocatedRows:
             end=self.begin + end,
             offsets=self.offsets[begin:end],
             times=self.times[begin:end],
+            meta=self.meta,
         )
 
     def __len__(self) -> int:
@@ -184,6 +193,7 @@ class Locator:
         texts = Texts(values)
         status = np.zeros(count, np.uint8)
         times = np.empty(count, np.int64)
+        self._meta = np.zeros(0, np.int64)
         programs = self._located(batch, texts, status, times)
         slow = np.flatnonzero(status != at.LOCATED)
         if len(slow) * _MOST_SLOW > count:
@@ -200,6 +210,7 @@ class Locator:
                         end=behind,
                         offsets=batch.offsets[messages],
                         times=times[messages],
+                        meta=self._meta,
                     )
                     for program, first, behind in _within(programs, begin, end)
                     for messages in [program.row_messages[first:behind]]
@@ -212,7 +223,7 @@ class Locator:
         self, batch: Batch, texts: Texts, status: NDArray[np.uint8], times: NDArray[np.int64]
     ) -> Sequence[RowProgram]:
         """The programs that have rows of the batch; *status* says which messages are located."""
-        meta = np.zeros(len(batch) * self._meta_words, np.int64)
+        meta = self._meta = np.zeros(len(batch) * self._meta_words, np.int64)
         without = [number for number, value in enumerate(batch.values) if value is None]
         status[without] = at.LOCATED if self._form.tombstones else at.SLOW
         keys: Texts | None = None
