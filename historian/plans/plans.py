@@ -16,8 +16,8 @@ from historian.schema.edits import Edit
 from historian.schema.snapshots import Snapshot
 
 __all__ = [
-    "REPEATED",
     "LATE",
+    "REPEATED",
     "UNREADABLE",
     "CopiedPiece",
     "LogRange",

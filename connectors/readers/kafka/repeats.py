@@ -113,18 +113,17 @@ class Repeats:
             is_current = gtid == (mark.server, mark.number)
             is_known = not is_current and place[1] <= self._highest.get(place[0], -1)
             left = mark.left
-            if left is not None:
-                if is_known:
-                    return True
-                if is_current:
-                    self.mark = _with_left(mark, left - 1)
-                    return True
-            elif is_current:
-                digest = _digest(value)
-                if digest in mark.digests:
-                    self.mark = _with_left(mark, mark.count - mark.digests.index(digest) - 1)
-                    return True
-            elif is_known and tuple(place[2:]) < (mark.file, mark.offset, mark.row) and time_us <= mark.time_us:
+            digest = _digest(value) if is_current else ""
+            if digest in mark.digests:
+                self.mark = _with_left(mark, mark.count - mark.digests.index(digest) - 1)
+                return True
+            if left is not None and is_current:
+                self.mark = _with_left(mark, left - 1)
+                return True
+            if left is not None and is_known:
+                self.mark = _with_left(mark, mark.count)  # the producer may have begun anew once more
+                return True
+            if is_known and tuple(place[2:]) < (mark.file, mark.offset, mark.row) and time_us <= mark.time_us:
                 self.mark = _with_left(mark, mark.count)
                 return True
         words = np.array([[1, *place]], np.int64)

@@ -64,7 +64,7 @@ def told(values: list[bytes], cuts: list[int]) -> list[bool]:
     return found
 
 
-def log(numbers: random.Random, compressed: bool) -> list[bytes]:  # noqa: FBT001 a parameter of tests
+def log(numbers: random.Random, compressed: bool) -> list[bytes]:
     """Messages of one partition: transactions of some events of some rows; offsets inside of compressed ones say nothing."""
     found, offset, time_s = list[bytes](), 4, 100
     for gtid in range(1, 40):
@@ -79,7 +79,7 @@ def log(numbers: random.Random, compressed: bool) -> list[bytes]:  # noqa: FBT00
 
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("seed", range(30))
-def test_what_comes_again_behind_a_restart_is_a_repeat_and_nothing_else(seed: int, compressed: bool) -> None:  # noqa: FBT001 a parameter
+def test_what_comes_again_behind_a_restart_is_a_repeat_and_nothing_else(seed: int, compressed: bool) -> None:
     numbers = random.Random(seed)
     values = log(numbers, compressed)
     sent, is_new = list[bytes](), list[bool]()
