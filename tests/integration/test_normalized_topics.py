@@ -144,6 +144,7 @@ def test_a_mirror_of_postgresql_with_its_default_replica_identity_is_the_servers
     (tmp_path / "pg").mkdir()
     tmp_path.chmod(0o755)
     server = start_postgres(tmp_path / "pg")
+    kafka.make_topic("bare.public.t")
     numbers = random.Random(11)
     with psycopg.connect(f"postgresql://{server.address}/postgres", autocommit=True) as connection:
 
