@@ -47,8 +47,8 @@ def source_places(buffer: int, meta: int, meta_words: int, messages: int, count:
     Args:
         messages: address of a word a row: its message; *meta*: of the words of each message.
         slots: address of five words: of the operation, the GTID, the file, the offset and the row in the event.
-        out: address of six words a row: whether all that is told, and by an operation that is no snapshot's; a hash of GTID and file without
-            their numbers; these two numbers; offset and row.
+        out: address of six words a row. The first says whether all is told, by an operation that is no snapshot's. Then come a hash of GTID
+            and file without their numbers, these two numbers, offset and row.
     """
     for index in range(count):
         words = meta + 8 * meta_words * load_i64(messages + 8 * index)
