@@ -2,5 +2,5 @@
 
 What a format calls things does not belong here, nor what is done with a message that a kernel does not understand.
 
-Open to other rooms: ``avro_layout``, ``avro_values``, ``avro_walk``, ``changes``, ``layout``, ``locating``, ``moments``, ``numbers``, ``texts``.
+Open to other rooms: ``avro_layout``, ``avro_values``, ``avro_walk``, ``changes``, ``layout``, ``locating``, ``moments``, ``numbers``, ``sources``, ``texts``.
 """
