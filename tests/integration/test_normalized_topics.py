@@ -137,6 +137,34 @@ def test_a_connector_that_has_run_without_a_state_is_not_normalised(
         run(load_config(connector(tmp_path, kafka, "bare.late")), once=True, spark=spark)
 
 
+def gtid_change(number: int, sent: int = 0) -> tuple[bytes, bytes]:
+    """An insert of Debezium's as its MySQL connector makes it, in a transaction of its own."""
+    source = {"ts_ms": 1000 * number, "db": "shop", "table": "t", "gtid": f"3e11fa47:{number}", "file": "binlog.000002"}
+    body = {
+        "before": None,
+        "after": row(number, number, "x"),
+        "source": {**source, "pos": 100 * number, "row": 0},
+        "op": "c",
+        "ts_ms": sent,
+    }
+    return json.dumps({"id": number}).encode(), json.dumps(body).encode()
+
+
+def test_changes_that_a_producer_sends_again_stand_in_the_changelog_once(
+    kafka: Kafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    kafka.make_topic("sent.again")
+    kafka.produce("sent.again", [gtid_change(number) for number in range(1, 9)])
+    path = connector(tmp_path, kafka, "sent.again", "start: earliest")
+    run(load_config(path), once=True, spark=spark)
+    # It begins anew behind the fourth, and once more behind the last one that it has sent by then.
+    again = [*range(5, 11), *range(10, 13)]
+    kafka.produce("sent.again", [gtid_change(number, sent=1) for number in again])
+    run(load_config(path), once=True, spark=spark)
+    log, _ = held(spark, tmp_path)
+    assert [(0, number, number, "x") for number in range(1, 13)] == log
+
+
 @pytest.mark.soak
 def test_a_mirror_of_postgresql_with_its_default_replica_identity_is_the_servers_table(
     kafka: Kafka, spark: SparkSession, tmp_path: Path
