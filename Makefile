@@ -158,7 +158,7 @@ bench: jvm servers  ## Run the benchmarks; the last line of each is its result a
 .PHONY: soak
 soak: jvm servers $(classes)  ## Look for new cases: of properties, SEEDS seeds of the workload, STATEMENTS random DDL statements a flavour, SCRIPTS of the servers' suites, CASES damaged files, CRASHES of writes
 	@HYPOTHESIS_PROFILE=random $(pytest) -q -m "not server and not spark" $(PYTEST_ARGS)
-	@$(pytest) -q -m soak $(PYTEST_ARGS)
+	@SEED=$(SEED) $(pytest) -q -m soak $(PYTEST_ARGS)
 	@SEEDS=$(SEEDS) $(pytest) tests/integration/test_random_workload.py $(PYTEST_ARGS)
 	@DDL_STATEMENTS=$(STATEMENTS) $(pytest) -s tests/integration/test_ddl_oracle.py $(PYTEST_ARGS)
 	@CRASHES=$(CRASHES) CRASH_SEED=$$RANDOM $(pytest) -s tests/sinks/delta/writing/test_crashes.py $(PYTEST_ARGS)

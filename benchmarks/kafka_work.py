@@ -212,7 +212,14 @@ def fill(kafka: Kafka, shape: str, messages: int) -> int:
 
 def drained(kafka: Kafka, topic: str, messages: int) -> float:
     """Messages a second of librdkafka, which are looked at no further."""
-    consumer = Consumer({"bootstrap.servers": kafka.brokers, "group.id": "bench", "enable.auto.commit": False})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": kafka.brokers,
+            "group.id": "bench",
+            "enable.auto.commit": False,
+            "fetch.queue.backoff.ms": 5,
+        }
+    )
     consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
     begin, count = time.perf_counter(), 0
     while count < messages:

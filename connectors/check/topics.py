@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from connectors.check.result import CheckResult, failed, ok, warning
 from connectors.config import KafkaSource, PipelineConfig
 from connectors.readers.kafka.avro.writers import Writers
-from connectors.readers.kafka.client import Client, Partition
+from connectors.readers.kafka.client import Client
 from connectors.readers.kafka.decoders import decoder_of, writers_of
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.messages.sniffing import likely_formats
+from connectors.readers.kafka.partitions import Partition
 from connectors.readers.kafka.registry.client import RegistryDown
 from connectors.tracking.recorded import recorded_store
 from connectors.tracking.sources import kafka_settings
@@ -117,17 +118,16 @@ def _format(
             message_schema=client.settings.message_schema,
         )
         low, high = client.bounds(partition)
-        for batch in client.messages({partition: (low, min(high, low + _SNIFFED))}):
-            for message in batch:
-                where = f"{partition[0]}:{partition[1]}:{message.offset()}"
-                looked += 1
-                seen.append((message.key(), message.value()))
-                try:
-                    found = decoder.events(message.key(), message.value(), where)
-                except UnsupportedEvent as error:
-                    unread.append(error)
-                    continue
-                tables.update(str(event.table) for event in found if isinstance(event, Event))
+        for message in client.first_messages({partition: (low, high)}, _SNIFFED):
+            where = f"{partition[0]}:{partition[1]}:{message.offset()}"
+            looked += 1
+            seen.append((message.key(), message.value()))
+            try:
+                found = decoder.events(message.key(), message.value(), where)
+            except UnsupportedEvent as error:
+                unread.append(error)
+                continue
+            tables.update(str(event.table) for event in found if isinstance(event, Event))
     if not looked:
         yield warning(
             "format", "no messages yet", f"messages of the format {source.format}", "nothing, if they come later"

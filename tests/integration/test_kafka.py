@@ -89,9 +89,9 @@ def sent(server: Server, kafka: Kafka, registry: Registry) -> None:
     def has_last(topic: str) -> bool:
         return any(
             isinstance(event, Event) and event.after == {"id": last}
-            for batch in client.messages({(topic, 0): client.bounds((topic, 0))})
-            for message in batch
-            for event in decoders[topic].events(message.key(), message.value(), topic)
+            for _, batch in client.batches({(topic, 0): client.bounds((topic, 0))})
+            for key, value in zip(batch.keys, batch.values, strict=True)
+            for event in decoders[topic].events(key, value, topic)
         )
 
     with contextlib.closing(client):

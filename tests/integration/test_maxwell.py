@@ -91,10 +91,10 @@ def sent(settings: KafkaSettings) -> bool:
     """Whether the topic has the workload's last row."""
     with contextlib.closing(Client(settings)) as client:
         messages = [
-            json.loads(message.value())
+            json.loads(value)
             for partition in client.partitions()
-            for batch in client.messages({partition: client.bounds(partition)})
-            for message in batch
+            for _, batch in client.batches({partition: client.bounds(partition)})
+            for value in batch.values
         ]
     return any(each["table"] == "mark" and each["type"] == "insert" for each in messages if "table" in each)
 

@@ -217,9 +217,9 @@ def test_a_mirror_of_postgresql_with_its_default_replica_identity_is_the_servers
                     return any(
                         isinstance(event, Event) and (event.after or {}).get("id") == last
                         for partition in client.partitions()
-                        for batch in client.messages({partition: client.bounds(partition)})
-                        for message in batch
-                        for event in decoder.events(message.key(), message.value(), "")
+                        for _, batch in client.batches({partition: client.bounds(partition)})
+                        for key, value in zip(batch.keys, batch.values, strict=True)
+                        for event in decoder.events(key, value, "")
                     )
 
                 with closing(client):

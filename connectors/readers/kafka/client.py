@@ -4,33 +4,47 @@ from __future__ import annotations
 
 import fnmatch
 import time
-from collections.abc import Callable, Generator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectors.readers.kafka.messages.modes import DEFAULT_MODES, DebeziumModes
+from connectors.readers.kafka.partitions import Partition
 from connectors.readers.kafka.registry.client import RegistrySettings
 from historian.errors import LogPurged, SourceError
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
+    from connectors.readers.kafka.librdkafka import Fetcher
+    from connectors.readers.kafka.messages.batch import Batch
     from historian.names import TableName
 
-__all__ = ["BrokerDown", "Client", "KafkaSettings", "Partition", "purged"]
+__all__ = ["BrokerDown", "Client", "KafkaSettings", "purged"]
 
 T = TypeVar("T")
-
-Partition = tuple[str, int]
-"""A topic's name and the number of one of its partitions."""
 
 _ASK_S = 30.0
 _SILENCE_S = 60.0
 _POLL_S = 0.5
+_FETCH_S = 0.02
 _NO_LEADER_S = 10.0
 _BATCH = 10_000
+_PACE = {
+    "isolation.level": "read_committed",
+    "log_level": "0",
+    # A consumer whose queue is full waits so long before it fetches on: a second by default, which is most of the time of a quick reader.
+    "fetch.queue.backoff.ms": "5",
+}
+"""What librdkafka is set to where the settings say nothing else."""
+_OFFSETS = {
+    "group.id": "pyspark-historian",  # librdkafka wants one; nothing is committed to it
+    "enable.auto.commit": "false",
+    "enable.auto.offset.store": "false",
+    "auto.offset.reset": "error",
+    "enable.partition.eof": "true",
+}
+"""Offsets are ours, whatever the settings say."""
 _PURGED_NEXT_STEP = (
     "start another connector with a store and targets of its own, or have the topic's messages written again"
 )
@@ -76,22 +90,18 @@ class Client:
     def __init__(self, settings: KafkaSettings) -> None:
         self.settings = settings
         self._made: Consumer | None = None
+        self._fetches: Fetcher | None = None
+
+    def _settings_of_consumer(self) -> dict[str, str]:
+        return _PACE | dict(self.settings.client) | {"bootstrap.servers": self.settings.brokers} | _OFFSETS
 
     def _consumer(self) -> Consumer:
         if self._made is None:
             from confluent_kafka import Consumer, KafkaException
 
-            fixed = {
-                "bootstrap.servers": self.settings.brokers,
-                "group.id": "pyspark-historian",  # librdkafka wants one; nothing is committed to it
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "auto.offset.reset": "error",
-                "enable.partition.eof": True,
-            }
+            settings: dict[str, Any] = dict(self._settings_of_consumer())
             try:
-                settings: dict[str, Any] = {"isolation.level": "read_committed", "log_level": 0, **self.settings.client}
-                self._made = Consumer(settings | fixed)
+                self._made = Consumer(settings)
             except KafkaException as error:
                 raise SourceError(
                     "the client's settings are not taken", where="source.client", found=error.args[0].str()
@@ -232,56 +242,94 @@ class Client:
                 found[resource.name] = kept_ms
         return found
 
-    def messages(
-        self, ranges: Mapping[Partition, tuple[int, int]], *, first_only: bool = False
-    ) -> Generator[list[Message], None, None]:
-        """The messages of *ranges* (first offset, and the one behind the last), each partition's in order, in batches.
+    def batches(self, ranges: Mapping[Partition, tuple[int, int]]) -> Generator[tuple[Partition, Batch], None, None]:
+        """The messages of *ranges* (first offset, and the one behind the last), each partition's in order.
 
-        With *first_only* the first one of each range. Offsets may be empty: of compacted topics, and where a transaction's end is marked.
+        Offsets may be empty: of compacted topics, and where a transaction's end is marked.
 
         Raises:
             LogPurged: an offset is gone.
             BrokerDown: the brokers are silent.
         """
+        from confluent_kafka import KafkaError
+
+        left = {partition: end for partition, (start, end) in ranges.items() if end > start}
+        if not left:
+            return
+        fetcher = self._fetcher()
+        fetcher.assign({partition: ranges[partition][0] for partition in left})
+        try:
+            heard_s = time.monotonic()
+            while left:
+                fetched = fetcher.fetch(_FETCH_S)
+                reached = dict[Partition, int]()
+                for partition, batch in fetched.batches:
+                    reached[partition] = int(batch.offsets[-1]) + 1
+                    wanted = batch.before(left.get(partition, 0))
+                    if len(wanted):
+                        yield partition, wanted
+                for partition, code, text, offset in fetched.told:
+                    if code == KafkaError._PARTITION_EOF:  # noqa: SLF001 librdkafka's name
+                        reached[partition] = max(reached.get(partition, 0), offset)
+                    else:
+                        self._check(KafkaError(code, text), partition)
+                done = [partition for partition, offset in reached.items() if offset >= left.get(partition, offset + 1)]
+                for partition in done:
+                    del left[partition]
+                if done:
+                    fetcher.unassign(done)
+                if reached:
+                    heard_s = time.monotonic()  # whoever takes them may be slow
+                elif time.monotonic() - heard_s > _SILENCE_S:
+                    raise self._silent(left)
+        finally:
+            fetcher.assign({})
+
+    def _fetcher(self) -> Fetcher:
+        if self._fetches is None:
+            from connectors.readers.kafka.librdkafka import Fetcher
+
+            self._fetches = Fetcher(self._settings_of_consumer(), _BATCH)
+        return self._fetches
+
+    def first_messages(self, ranges: Mapping[Partition, tuple[int, int]], count: int = 1) -> Iterator[Message]:
+        """The first *count* messages of each of *ranges*, see :meth:`batches`. It loads no kernels."""
         from confluent_kafka import KafkaError, TopicPartition
 
         left = {partition: end for partition, (start, end) in ranges.items() if end > start}
         if not left:
             return
+        taken = dict.fromkeys(left, 0)
         consumer = self._consumer()
         consumer.assign([TopicPartition(*partition, ranges[partition][0]) for partition in left])
         try:
             heard_s = time.monotonic()
             while left:
-                taken = consumer.consume(_BATCH, timeout=_POLL_S)
-                if len(ranges) == 1 and not first_only and _is_plain(taken, *left.values()):
-                    yield taken
-                    heard_s = time.monotonic()
-                    continue
-                batch: list[Message] = []
-                for message in taken:
+                for message in consumer.consume(count * len(left), timeout=_FETCH_S):
                     partition = (str(message.topic()), int(message.partition() or 0))
                     error, offset = message.error(), message.offset()
-                    if error is None or error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 librdkafka's name
-                        heard_s = time.monotonic()
-                        end = left.get(partition)
-                        if end is None or offset is None:
-                            continue
-                        if error is None and offset < end:
-                            batch.append(message)
-                        if offset + (error is None) >= end or (first_only and error is None):
-                            del left[partition]
-                            consumer.incremental_unassign([TopicPartition(*partition)])
-                    else:
+                    if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 librdkafka's name
                         self._check(error, partition)
-                if batch:
-                    yield batch
-                    heard_s = time.monotonic()  # whoever takes them may be slow
-                elif time.monotonic() - heard_s > _SILENCE_S:
-                    names = ", ".join(f"{topic}:{number}" for topic, number in sorted(left))
-                    raise self._down(names, f"nothing for {_SILENCE_S:g} s")
+                        continue
+                    heard_s = time.monotonic()
+                    end = left.get(partition)
+                    if end is None or offset is None:
+                        continue
+                    if error is None and offset < end:
+                        yield message
+                        heard_s = time.monotonic()  # whoever takes them may be slow
+                        taken[partition] += 1
+                    if offset + (error is None) >= end or taken[partition] == count:
+                        del left[partition]
+                        consumer.incremental_unassign([TopicPartition(*partition)])
+                if time.monotonic() - heard_s > _SILENCE_S:
+                    raise self._silent(left)
         finally:
             consumer.unassign()
+
+    def _silent(self, left: Iterable[Partition]) -> BrokerDown:
+        names = ", ".join(f"{topic}:{number}" for topic, number in sorted(left))
+        return self._down(names, f"nothing for {_SILENCE_S:g} s")
 
     def offsets_at(self, moment_us: int) -> dict[Partition, int]:
         """Of each partition the offset of its first message dated at *moment_us* (UTC microseconds) or later, else its end. Retryable."""
@@ -307,11 +355,10 @@ class Client:
     def first_times_us(self, ranges: Mapping[Partition, tuple[int, int]]) -> dict[Partition, int]:
         """When the first message of each of *ranges* is dated, UTC microseconds; none where a range has no message, or it no date. Retryable."""
         found: dict[Partition, int] = {}
-        with closing(self.messages(ranges, first_only=True)) as batches:
-            for message in chain.from_iterable(batches):
-                kind, time_ms = message.timestamp()
-                if kind:  # 0: the broker has none
-                    found[str(message.topic()), int(message.partition() or 0)] = time_ms * 1000
+        for message in self.first_messages(ranges):
+            kind, time_ms = message.timestamp()
+            if kind:  # 0: the broker has none
+                found[str(message.topic()), int(message.partition() or 0)] = time_ms * 1000
         return found
 
     def _check(self, error: Any, partition: Partition) -> None:
@@ -322,7 +369,7 @@ class Client:
             low, high = self.bounds(partition)
             raise purged(partition, error.str(), low, high)
         refused = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._AUTHENTICATION, KafkaError.UNKNOWN_TOPIC_OR_PART)  # noqa: SLF001
-        if error.fatal() or error.code() in refused:
+        if error.fatal() or error.code() in (*refused, KafkaError._FATAL):  # noqa: SLF001
             raise SourceError(
                 "the brokers refuse to be read", where=f"{partition[0]}:{partition[1]}", found=error.str()
             )
@@ -341,14 +388,9 @@ class Client:
         made, self._made = self._made, None
         if made is not None:
             made.close()
-
-
-def _is_plain(taken: list[Message], end: int) -> bool:
-    """Whether all of a partition's next messages are messages before *end* and not its last ones."""
-    if not taken or any(message.error() is not None for message in taken):
-        return False
-    last = taken[-1].offset()
-    return last is not None and last + 1 < end
+        fetches, self._fetches = self._fetches, None
+        if fetches is not None:
+            fetches.close()
 
 
 def purged(partition: Partition, wanted: object, low: int, high: int) -> LogPurged:

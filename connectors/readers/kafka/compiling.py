@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from connectors.readers.kafka.kernels import avro_values, avro_walk, changes, locating, moments, numbers, sources, texts
+from connectors.readers.kafka.kernels import (
+    avro_values,
+    avro_walk,
+    changes,
+    gathering,
+    locating,
+    moments,
+    numbers,
+    sources,
+    texts,
+)
 
 __all__ = ["KERNELS"]
 
 KERNELS: tuple[Any, ...] = (
+    gathering.facts,
+    gathering.gather,
+    gathering.release,
     locating.locate,
     locating.matching,
     changes.moves,

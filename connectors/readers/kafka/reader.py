@@ -14,9 +14,10 @@ from connectors.readers.base import (
     Scanned,
     TableMapped,
 )
-from connectors.readers.kafka.client import Client, KafkaSettings, Partition, purged
+from connectors.readers.kafka.client import Client, KafkaSettings, purged
 from connectors.readers.kafka.decoders import decoder_of, has_statements, has_watermarks, writers_of
 from connectors.readers.kafka.messages.events import Event
+from connectors.readers.kafka.partitions import Partition
 from historian.changelog.chunks import Chunk
 from historian.errors import LogPurged, LogReplaced, SourceError, UnsupportedEvent
 from historian.plans.plans import PartitionRange, PlannedRange, PlannedTable
@@ -24,8 +25,6 @@ from historian.positions import KAFKA, LogPosition, PreparedXa, TopicOffsets
 from historian.positions.places import Place
 
 if TYPE_CHECKING:
-    from confluent_kafka import Message
-
     from historian.plans.source_marks import SourceMarks
 
 # Kernels are imported where messages are read: to know where a topic ends, as the status asks, takes none.
@@ -148,12 +147,14 @@ class KafkaReader:
         # A plan that ended with a watermark left it right before this one.
         back = int(has_watermarks(self._settings.format))
         wanted = {at: (max(bounds[at][0], begin - back), end) for at, (begin, end) in ranges.items() if end > begin}
-        with closing(self._client.messages(wanted)) as batches:
-            for batch in batches:
-                before, messages = _split(batch, begins) if back else ([], batch)
-                scan.look_back(before)
-                if messages:
-                    scan.take(messages, limit_bytes)
+        with closing(self._client.batches(wanted)) as batches:
+            for partition, batch in batches:
+                before = batch.before(begins[partition])
+                if len(before):
+                    scan.look_back(partition, before)
+                if len(before) == len(batch):
+                    continue
+                scan.take(partition, batch.part(len(before), len(batch)), limit_bytes)
                 if limit_bytes is not None and scan.size_bytes >= limit_bytes:
                     break
             else:
@@ -184,7 +185,7 @@ class KafkaReader:
         begun: dict[str, int] | None = None,
     ) -> Iterator[Chunk]:
         """Rows of *tables* in *planned*, see :class:`connectors.readers.base.Reader`."""
-        from connectors.readers.kafka.located.batches import Batch, never, runs_of
+        from connectors.readers.kafka.located.batches import never, runs_of
         from connectors.readers.kafka.locators import locator_of
         from connectors.readers.kafka.rows import ChunkMaker
 
@@ -207,26 +208,22 @@ class KafkaReader:
         keeps_unread = self._settings.keeps_unread or planned.unread > 0
         self._checked(partition, planned.start, *self._client.bounds(partition))
         locator = locator_of(decoder, lone)
-        with closing(self._client.messages({partition: (planned.start, planned.end)})) as batches:
-            for messages in batches:
-                if planned.repeated:
-                    messages = [each for each in messages if not planned.repeats(int(each.offset() or 0))]  # noqa: PLW2901 the rest
-                batch = Batch.of(messages)
+        with closing(self._client.batches({partition: (planned.start, planned.end)})) as batches:
+            for batch in (each for _, fetched in batches for each in fetched.without(planned.repeated)):
                 for run in runs_of(locator, batch):
                     if not isinstance(run, int):
                         yield from maker.take_located(run)
                         continue
-                    message, chunks = messages[run], list[Chunk]()
-                    offset = int(message.offset() or 0)
+                    offset, value, chunks = int(batch.offsets[run]), batch.values[run], list[Chunk]()
+                    where, time_us = f"{planned.file}:{offset}", batch.time_us(run)
                     try:
-                        where = f"{planned.file}:{offset}"
-                        for event in decoder.events(message.key(), message.value(), where, batch.time_us(run)):
+                        for event in decoder.events(batch.keys[run], value, where, time_us):
                             if isinstance(event, Event):
                                 chunks += maker.take(offset, event)
                     except UnsupportedEvent as error:
                         if not keeps_unread:
                             raise
-                        chunks += maker.take_unread(*_unread(f"{planned.file}:{offset}", message, error))
+                        chunks += maker.take_unread(where, time_us, value or b"", str(error))
                     yield from chunks
         yield from maker.rest()
 
@@ -271,22 +268,6 @@ class KafkaReader:
     def close(self) -> None:
         """Closes connections; the reader can be used again."""
         self._client.close()
-
-
-def _split(messages: list[Message], begins: Mapping[Partition, int]) -> tuple[list[Message], list[Message]]:
-    """Messages before where their partitions begin, and the others."""
-    at = [
-        (message.offset() or 0) >= begins[str(message.topic()), int(message.partition() or 0)] for message in messages
-    ]
-    if all(at):
-        return [], messages
-    pairs = list(zip(messages, at, strict=True))
-    return [message for message, is_in in pairs if not is_in], [message for message, is_in in pairs if is_in]
-
-
-def _unread(place: str, message: Message, error: UnsupportedEvent) -> tuple[str, int, bytes, str]:
-    kind, time_ms = message.timestamp()
-    return place, time_ms * 1000 if kind else 0, bytes(message.value() or b""), str(error)
 
 
 def _no_xa(xid: str, before: Place) -> NoReturn:

@@ -20,6 +20,8 @@ from historian.plans.source_marks import SourceMark
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from connectors.readers.kafka.messages.batch import Texts
+
 __all__ = ["Places", "Repeats"]
 
 _MOST_DIGESTS = 32
@@ -58,7 +60,7 @@ class Repeats:
         if self.mark is not None:
             self._highest = dict(self.mark.highest)
 
-    def take(self, places: Places, values: Sequence[bytes | None]) -> NDArray[np.bool_]:
+    def take(self, places: Places, values: Texts) -> NDArray[np.bool_]:
         """Which of the next messages are repeats."""
         repeats = np.zeros(len(values), np.bool_)
         told = np.flatnonzero(places.words[:, 0])

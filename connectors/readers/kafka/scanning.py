@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from connectors.readers.base import SchemaMet, Statement
 from connectors.readers.kafka.decoders import advice_of, decoder_of, has_source_places, has_statements
-from connectors.readers.kafka.located.batches import Batch, LocatedRows, interleaved, never, runs_of
+from connectors.readers.kafka.located.batches import LocatedRows, interleaved, never, runs_of
 from connectors.readers.kafka.locators import scanning_locator_of
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent, Watermark
 from connectors.readers.kafka.repeats import Places, Repeats
@@ -22,10 +22,10 @@ from historian.plans.plans import LATE, REPEATED, UNREADABLE, PartitionRange
 from historian.positions.places import Place
 
 if TYPE_CHECKING:
-    from confluent_kafka import Message
-
     from connectors.readers.kafka.avro.writers import Writers
-    from connectors.readers.kafka.client import KafkaSettings, Partition
+    from connectors.readers.kafka.client import KafkaSettings
+    from connectors.readers.kafka.messages.batch import Batch
+    from connectors.readers.kafka.partitions import Partition
     from historian.names import TableName
     from historian.plans.source_marks import SourceMarks
 
@@ -107,39 +107,29 @@ class TopicScan:
         self.event_time_us = 0
         self.size_bytes = self.message_count = 0
 
-    def take(self, messages: Sequence[Message], limit_bytes: int | None = None) -> None:
-        """Takes the next messages of partitions, until *limit_bytes* are read of all."""
-        sizes = np.fromiter(
-            (len(each.key() or b"") + len(each.value() or b"") for each in messages), np.int64, len(messages)
-        )
+    def take(self, partition: Partition, batch: Batch, limit_bytes: int | None = None) -> None:
+        """Takes the next messages of a partition, until *limit_bytes* are read of all."""
+        sizes = np.cumsum(batch.sizes)
         if limit_bytes is not None:
-            read = int(np.searchsorted(self.size_bytes + np.cumsum(sizes), limit_bytes)) + 1
-            messages, sizes = messages[:read], sizes[:read]
-        numbers: dict[Partition, list[int]] = {}
-        for number, message in enumerate(messages):
-            numbers.setdefault((message.topic(), message.partition()), []).append(number)  # type: ignore[arg-type]
-        self.size_bytes += int(sizes.sum())
-        self.message_count += len(messages)
-        for partition, chosen in numbers.items():
-            whole = len(chosen) == len(messages)
-            batch = Batch.of(messages if whole else [messages[number] for number in chosen])
-            self._bytes[partition] += int(sizes[chosen].sum())
-            self._take_batch(partition, batch)
-            self._reached[partition] = int(batch.offsets[-1]) + 1
-            if self._bytes[partition] >= _RANGE_BYTES:
-                self._parts[partition].append(self._part(partition))
-                self._begun[partition] = self._reached[partition]
-                self._bytes[partition] = 0
-                self._passed_over[partition] = Counter()
-                self._repeated[partition] = []
+            read = int(np.searchsorted(self.size_bytes + sizes, limit_bytes)) + 1
+            batch, sizes = batch.part(0, min(read, len(batch))), sizes[:read]
+        self.size_bytes += int(sizes[-1])
+        self.message_count += len(batch)
+        self._bytes[partition] += int(sizes[-1])
+        self._take_batch(partition, batch)
+        self._reached[partition] = int(batch.offsets[-1]) + 1
+        if self._bytes[partition] >= _RANGE_BYTES:
+            self._parts[partition].append(self._part(partition))
+            self._begun[partition] = self._reached[partition]
+            self._bytes[partition] = 0
+            self._passed_over[partition] = Counter()
+            self._repeated[partition] = []
 
-    def look_back(self, messages: Sequence[Message]) -> None:
+    def look_back(self, partition: Partition, batch: Batch) -> None:
         """Looks at messages before the scan's start, of which a watermark holds for those behind it."""
-        for message in messages:
-            partition = (str(message.topic()), int(message.partition() or 0))
-            where = f"{partition[0]}:{partition[1]}:{message.offset()}"
+        for key, value, offset in zip(batch.keys, batch.values, batch.offsets.tolist(), strict=True):
             try:
-                events = self._decoders[partition].events(message.key(), message.value(), where)
+                events = self._decoders[partition].events(key, value, f"{partition[0]}:{partition[1]}:{offset}")
             except UnsupportedEvent:
                 continue  # the plan before has told, or left it to the dead letters
             for event in events:
@@ -167,14 +157,14 @@ class TopicScan:
         if locator is None:
             self._look_at(partition, batch, range(len(batch)), range(len(batch)))
             return
-        tombstones = sum(value is None for value in batch.values) if locator.tombstones else 0
+        tombstones = int(batch.values.absent.sum()) if locator.tombstones else 0
         if tombstones:
             self._passed_over[partition]["tombstone"] += tombstones
         met: dict[TableName, RowSchema] = {}
         first: list[int] = []
         for run in runs_of(locator, batch):
             if isinstance(run, int):
-                if not tombstones or batch.values[run] is not None:
+                if not tombstones or not batch.values.absent[run]:
                     first.append(run)
                 self._look_at(partition, batch, first, (run,))
                 met, first = {}, []

@@ -13,6 +13,7 @@ from llvmlite import ir
 from numba import extending, types
 
 __all__ = [
+    "call",
     "copy_bytes",
     "fill_zero",
     "load_i8",
@@ -137,6 +138,17 @@ def _trailing_zeros(_context: Any, value: Any) -> Any:
 
     return types.int64(types.int64), generate
 
+
+def _call(_context: Any, function: Any, first: Any, second: Any) -> Any:
+    def generate(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(_WORD, [_WORD, _WORD])
+        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
+
+    return types.int64(types.int64, types.int64, types.int64), generate
+
+
+call: Callable[[int, int, int], int] = _intrinsic(_call)
+"""What the C function at an address gives of two words; those that it does not take, and what one without a result gives, mean nothing."""
 
 copy_bytes: Callable[[int, int, int], None] = _intrinsic(_copy_bytes)
 """Copies *count* bytes from address *source* to address *target*; they do not overlap."""

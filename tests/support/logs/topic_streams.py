@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
+from connectors.readers.kafka.messages.batch import Batch, Texts
 from historian.ddl import parse_column_type
 from historian.names import TableName
 from historian.schema.snapshots import Column, Snapshot
 
-__all__ = ["KINDS", "Kind", "Message", "streams"]
+__all__ = ["KINDS", "Kind", "Message", "batch_of", "streams"]
 
 FIRST_MS = 1_700_000_000_000
 """Where Canal's moments begin; they go on for some seconds, not in order."""
@@ -22,30 +25,11 @@ Message = tuple[bytes | None, bytes | None]
 """Key and value."""
 
 
-@dataclass(frozen=True)
-class Sent:
-    """A message as confluent-kafka gives it."""
-
-    number: int
-    sent: Message
-
-    def topic(self) -> str:
-        return "t"
-
-    def partition(self) -> int:
-        return 0
-
-    def offset(self) -> int:
-        return self.number
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, 1_700_000_000_000
-
-    def key(self) -> bytes | None:
-        return self.sent[0]
-
-    def value(self) -> bytes | None:
-        return self.sent[1]
+def batch_of(messages: Sequence[Message], begin: int = 0, time_ms: int = -1) -> Batch:
+    """Messages of a partition, from the offset *begin* on, all of one date."""
+    offsets, times_ms = np.arange(begin, begin + len(messages)), np.full(len(messages), time_ms)
+    keys, values = Texts.of([key for key, _ in messages]), Texts.of([value for _, value in messages])
+    return Batch(keys, values, offsets, times_ms)
 
 
 @dataclass(frozen=True)

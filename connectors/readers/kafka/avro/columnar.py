@@ -12,8 +12,8 @@ from connectors.readers.kafka.debezium import columnar as debezium
 from connectors.readers.kafka.kernels import avro_values
 from connectors.readers.kafka.kernels import layout as at
 from connectors.readers.kafka.located import columns
-from connectors.readers.kafka.located.batches import Batch, Locator, Lone, never
-from connectors.readers.kafka.located.programs import Known, Texts
+from connectors.readers.kafka.located.batches import Locator, Lone, never
+from connectors.readers.kafka.located.programs import Known
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.messages.whole_rows import is_plain_change
 from connectors.readers.kafka.registry.wire import HEADER_BYTES
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from connectors.readers.kafka.avro.events import AvroEventReader
+    from connectors.readers.kafka.messages.batch import Batch, Texts
     from connectors.readers.kafka.messages.events import Field
     from historian.schema.snapshots import ColumnType
 
@@ -45,8 +46,7 @@ class AvroLocator(Locator):
         self, batch: Batch, texts: Texts, status: NDArray[np.uint8], times: NDArray[np.int64]
     ) -> list[AvroProgram]:
         """The programs that have rows of the batch; *status* says which messages are located."""
-        ids = _schema_ids(batch.values, texts)
-        keys = _schema_ids(batch.keys, Texts([key or b"" for key in batch.keys]))
+        ids, keys = _schema_ids(texts), _schema_ids(batch.keys)
         status[ids == _NONE] = at.LOCATED
         status[(ids == _NO_HEADER) | (keys == _NO_HEADER)] = at.SLOW
         used = list[AvroProgram]()
@@ -95,15 +95,14 @@ class AvroLocator(Locator):
             return None
 
 
-def _schema_ids(messages: list[bytes | None], texts: Texts) -> NDArray[np.int64]:
+def _schema_ids(texts: Texts) -> NDArray[np.int64]:
     """Of each message the id of its schema, _NONE where there is no message, and _NO_HEADER."""
-    starts, sizes = texts.starts[:-1], np.diff(texts.starts)
-    body = np.frombuffer(texts.body, np.uint8)
-    found = np.zeros(len(messages), np.int64)
+    starts, body = texts.starts[:-1], texts.body
+    found = np.zeros(len(texts), np.int64)
     for place in range(1, HEADER_BYTES):
         found = found << 8 | body[starts + place]
-    found[(sizes < HEADER_BYTES) | (body[starts] != 0) | (found == 0)] = _NO_HEADER
-    found[[number for number, message in enumerate(messages) if message is None]] = _NONE
+    found[(texts.sizes < HEADER_BYTES) | (body[starts] != 0) | (found == 0)] = _NO_HEADER
+    found[texts.absent] = _NONE
     return found
 
 

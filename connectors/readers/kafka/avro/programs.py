@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from connectors.readers.kafka.avro.writers import Writer
-    from connectors.readers.kafka.located.programs import Known, Texts
+    from connectors.readers.kafka.located.programs import Known
+    from connectors.readers.kafka.messages.batch import Texts
 
 __all__ = ["AvroProgram", "Unwalkable", "instructions_of"]
 
@@ -252,7 +253,7 @@ class AvroProgram:
                 found.append(None)
                 continue
             begin, end = texts.starts[int(self.row_messages[row]) :][:2]
-            record = self._writer.value(texts.body[begin:end], "a message")
+            record = self._writer.value(texts.between(int(begin), int(end)), "a message")
             is_former = self.row_ops[row] in (Op.RETRACT, Op.CORRECT_FROM)
             found.append(record["before" if is_former else "after"][name])
         return found

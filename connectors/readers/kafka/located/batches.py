@@ -11,16 +11,16 @@ import numpy as np
 
 from connectors.readers.kafka.kernels import layout as at
 from connectors.readers.kafka.kernels.locating import matching
-from connectors.readers.kafka.located.programs import Known, Program, RowProgram, Texts, meta_words
+from connectors.readers.kafka.located.programs import Known, Program, RowProgram, meta_words
 
 if TYPE_CHECKING:
-    from confluent_kafka import Message
     from numpy.typing import NDArray
 
     from connectors.readers.kafka.located.forms import JsonForm
+    from connectors.readers.kafka.messages.batch import Batch, Texts
     from historian.names import TableName
 
-__all__ = ["FEWEST_LOCATED", "Batch", "Learn", "LocatedRows", "Locator", "Lone", "interleaved", "never", "runs_of"]
+__all__ = ["FEWEST_LOCATED", "Learn", "LocatedRows", "Locator", "Lone", "interleaved", "never", "runs_of"]
 
 FEWEST_LOCATED = 64
 """Fewer messages at once are read one by one: that is sooner done than having compiled code look at them."""
@@ -35,58 +35,15 @@ _MOST_SLOW = 8
 """Where one of so many messages is read on its own, all are: runs would be too short."""
 
 
-def _cuts(values: Sequence[bytes | None]) -> list[int]:
+def _cuts(batch: Batch) -> list[int]:
     """Where to cut messages into batches: behind which of them each one ends."""
-    if not values:
-        return []
-    sizes = np.cumsum(np.fromiter((len(value or b"") for value in values), np.int64, len(values)))
+    ends = batch.values.starts[1:]
     found, begin = [0], 0
-    while found[-1] < len(values):
-        end = int(np.searchsorted(sizes, begin + _CUT_BYTES, side="right"))
+    while found[-1] < len(batch):
+        end = int(np.searchsorted(ends, begin + _CUT_BYTES, side="right"))
         found.append(min(max(end, found[-1] + 1), found[-1] + _CUT_MESSAGES))
-        begin = int(sizes[found[-1] - 1])
+        begin = int(ends[found[-1] - 1])
     return found[1:]
-
-
-class Batch:
-    """Messages of one partition, in order.
-
-    Args:
-        keys, values: None where a message has none.
-        offsets: of the messages.
-        messages: as confluent-kafka gives them, which know when they were sent.
-    """
-
-    def __init__(
-        self,
-        keys: list[bytes | None],
-        values: list[bytes | None],
-        offsets: NDArray[np.int64],
-        messages: Sequence[Message] = (),
-    ) -> None:
-        self.keys, self.values, self.offsets = keys, values, offsets
-        self._messages = messages
-
-    @classmethod
-    def of(cls, messages: Sequence[Message]) -> Batch:
-        """A batch of messages as confluent-kafka gives them."""
-        offsets = np.fromiter((message.offset() for message in messages), np.int64, len(messages))
-        keys = [message.key() for message in messages]
-        return cls(keys, [message.value() for message in messages], offsets, messages)
-
-    def part(self, begin: int, end: int) -> Batch:
-        """The messages from *begin* to *end*."""
-        return Batch(self.keys[begin:end], self.values[begin:end], self.offsets[begin:end], self._messages[begin:end])
-
-    def time_us(self, number: int) -> int:
-        """When a message was sent, UTC microseconds, by its producer or the broker; 0 where none tells."""
-        if not self._messages:
-            return 0
-        kind, time_ms = self._messages[number].timestamp()
-        return time_ms * 1000 if kind and time_ms > 0 else 0
-
-    def __len__(self) -> int:
-        return len(self.values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,11 +143,10 @@ class Locator:
         Rows that stand between the same two such messages come together, each list element in order: see :func:`interleaved`.
         """
         count = len(batch)
-        values = [value or b"" for value in batch.values]
-        if sum(map(len, values)) > _MOST_BYTES:
+        texts = batch.values
+        if texts.starts[-1] > _MOST_BYTES:
             yield from range(count)
             return
-        texts = Texts(values)
         status = np.zeros(count, np.uint8)
         times = np.empty(count, np.int64)
         self._meta = np.zeros(0, np.int64)
@@ -224,9 +180,7 @@ class Locator:
     ) -> Sequence[RowProgram]:
         """The programs that have rows of the batch; *status* says which messages are located."""
         meta = self._meta = np.zeros(len(batch) * self._meta_words, np.int64)
-        without = [number for number, value in enumerate(batch.values) if value is None]
-        status[without] = at.LOCATED if self._form.tombstones else at.SLOW
-        keys: Texts | None = None
+        status[texts.absent] = at.LOCATED if self._form.tombstones else at.SLOW
         used: list[Program] = []
         waiting = list(self._programs.values())
         learned = 0
@@ -236,8 +190,7 @@ class Locator:
                 if not len(todo):
                     return used
                 if program.known.key is not None:
-                    keys = keys or Texts([key or b"" for key in batch.keys])
-                    todo = todo[self._of_key(batch, keys, program.known.key)[todo]]
+                    todo = todo[_of_key(batch.keys, program.known.key)[todo]]
                 program.locate(texts, todo, status, meta, times)
                 if program.rows:
                     used.append(program)
@@ -266,22 +219,23 @@ class Locator:
         found = self._programs[known] = Program(form, known)
         return found
 
-    def _of_key(self, batch: Batch, keys: Texts, key: bytes) -> NDArray[np.bool_]:
-        """Of each message whether it has such a key."""
-        if not key:
-            return np.array([each is None for each in batch.keys], np.bool_)
-        matches = np.zeros(len(batch), np.uint8)
-        prefix = np.frombuffer(key, np.uint8)
-        matching(
-            keys.address,
-            keys.starts.ctypes.data,
-            len(batch),
-            prefix.ctypes.data,
-            len(key),
-            ord("}"),
-            matches.ctypes.data,
-        )
-        return matches.astype(np.bool_)
+
+def _of_key(keys: Texts, key: bytes) -> NDArray[np.bool_]:
+    """Of each message whether it has such a key."""
+    if not key:
+        return keys.absent
+    matches = np.zeros(len(keys), np.uint8)
+    prefix = np.frombuffer(key, np.uint8)
+    matching(
+        keys.address,
+        keys.starts.ctypes.data,
+        len(keys),
+        prefix.ctypes.data,
+        len(key),
+        ord("}"),
+        matches.ctypes.data,
+    )
+    return matches.astype(np.bool_)
 
 
 def runs_of(locator: Locator | None, batch: Batch) -> Iterator[list[LocatedRows] | int]:
@@ -290,7 +244,7 @@ def runs_of(locator: Locator | None, batch: Batch) -> Iterator[list[LocatedRows]
         yield from range(len(batch))
         return
     begin = 0
-    for end in _cuts(batch.values):
+    for end in _cuts(batch):
         for run in locator.runs(batch.part(begin, end)):
             yield run + begin if isinstance(run, int) else run
         begin = end

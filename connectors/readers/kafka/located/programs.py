@@ -15,6 +15,7 @@ from connectors.readers.kafka.kernels import layout as at
 from connectors.readers.kafka.kernels.locating import locate
 from connectors.readers.kafka.kernels.sources import source_places
 from connectors.readers.kafka.located.forms import JsonForm
+from connectors.readers.kafka.messages.batch import Texts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from connectors.readers.kafka.messages.events import Conventions, RowSchema
     from historian.names import TableName
 
-__all__ = ["Known", "Program", "RowProgram", "Texts", "meta_words"]
+__all__ = ["Known", "Program", "RowProgram", "meta_words"]
 
 _CODES = {"c": at.CREATED, "r": at.CREATED, "u": at.UPDATED, "d": at.DELETED, "w": at.WRITTEN}
 _LONGEST_OP = 8
@@ -48,16 +49,6 @@ class Known:
     key: bytes | None = None
     remembered: tuple[tuple[str, bytes], ...] = ()
     in_order: bool = False
-
-
-class Texts:
-    """Texts behind each other in memory, with where each begins."""
-
-    def __init__(self, texts: list[bytes]) -> None:
-        self.body = b"".join([*texts, b'"' * at.SLACK])
-        self.starts = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=self.starts[1:])
-        self.address = np.frombuffer(self.body, np.uint8).ctypes.data
 
 
 @dataclass(slots=True)
@@ -295,7 +286,7 @@ class Program:
 
     def texts_of(self, value: bytes, paths: Sequence[str]) -> tuple[bytes, ...] | None:
         """Of one message the texts of fields that are objects or arrays, or NULL; None where it is not understood or one is neither."""
-        texts, meta = Texts([value]), np.zeros(meta_words(self.form), np.int64)
+        texts, meta = Texts.of([value]), np.zeros(meta_words(self.form), np.int64)
         status, one = np.zeros(1, np.uint8), np.zeros(1, np.int64)
         self.locate(texts, np.zeros(1, np.int64), status, meta, one)
         words = [int(meta[self._paths[path]]) for path in paths]
@@ -304,7 +295,7 @@ class Program:
             return None
         starts = [word & at.START_MASK for word in words]
         lengths = [word >> at.START_BITS & at.LENGTH_MASK for word in words]
-        return tuple(texts.body[start : start + length] for start, length in zip(starts, lengths, strict=True))
+        return tuple(texts.between(start, start + length) for start, length in zip(starts, lengths, strict=True))
 
     def places(self, texts: Texts, meta: NDArray[np.int64], messages: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where the changes of *messages* stand in the source's log, as :func:`.kernels.sources.source_places` tells it."""
@@ -337,7 +328,7 @@ class Program:
         starts = (words & np.uint64(at.START_MASK)).astype(np.int64) - quoted
         ends = starts + ((words >> np.uint64(at.START_BITS)) & np.uint64(at.LENGTH_MASK)).astype(np.int64) + 2 * quoted
         pieces = [
-            texts.body[start:end] if kind > at.NULL else b"null"
+            texts.between(start, end) if kind > at.NULL else b"null"
             for kind, start, end in zip(kinds.tolist(), starts.tolist(), ends.tolist(), strict=True)
         ]
         text = b"[" + b",".join(pieces) + b"]"

@@ -1,6 +1,7 @@
-"""What messages of any format are read as: changes of rows and statements, and how values are written.
+"""Messages of any format, and what they are read as: changes of rows and statements, and how values are written.
 
 How a format's messages are read does not belong here (:mod:`connectors.readers.kafka.debezium`, :mod:`connectors.readers.kafka.formats`).
 
-Open to other rooms: ``binary``, ``events``, ``geometries``, ``json_texts``, ``modes``, ``parsing``, ``sniffing``, ``timestamps``, ``whole_rows``.
+Open to other rooms: ``batch``, ``binary``, ``events``, ``geometries``, ``json_texts``, ``modes``, ``parsing``, ``sniffing``, ``timestamps``,
+``whole_rows``.
 """

@@ -11,13 +11,15 @@ from connectors.readers.kafka.messages.parsing import parsed
 __all__ = ["likely_formats"]
 
 _MARKS: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
-    (frozenset(("before", "after", "source", "op")), ("debezium_json_schemaless",)),
+    (frozenset(("source", "op")), ("debezium_json_schemaless",)),
+    (frozenset(("source", "ddl", "databaseName")), ("debezium_json_schemaless",)),
     (frozenset(("schemaVersion", "commitTs", "version")), ("ticdc_simple",)),
     (frozenset(("tableSchema", "version", "type")), ("ticdc_simple",)),
     (frozenset(("commitTs", "buildTs", "version")), ("ticdc_simple",)),
     (frozenset(("_tidb", "isDdl", "mysqlType")), ("ticdc_canal_json",)),
     (frozenset(("isDdl", "mysqlType", "data")), ("canal_json", "ticdc_canal_json")),
-    (frozenset(("database", "table", "type", "ts", "data")), ("maxwell",)),
+    (frozenset(("isDdl", "database")), ("canal_json", "ticdc_canal_json")),
+    (frozenset(("database", "type", "ts")), ("maxwell",)),
     (frozenset(("op_type", "op_ts", "table")), ("ogg_json",)),
     (frozenset(("data", "metadata")), ("dms_json",)),
 )

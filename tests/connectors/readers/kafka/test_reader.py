@@ -117,9 +117,7 @@ def test_each_partition_says_how_far_and_since_when_it_goes_on(kafka: Kafka, top
 
     with contextlib.closing(reader_of(kafka, topic)) as reader:
         read, behind = reader.partition_lags(at(f"{topic}:0:1,{topic}:1:1")), reader.partition_lags(reader.start())
-        (message,) = [
-            each for batch in Client(reader_settings(kafka, topic)).messages({(topic, 0): (1, 2)}) for each in batch
-        ]
+        (message,) = Client(reader_settings(kafka, topic)).first_messages({(topic, 0): (1, 2)})
         before = reader.waiting_bytes(reader.start())
         *_, bound = reader.scan(reader.start())
         assert isinstance(bound, Bound)
@@ -135,8 +133,8 @@ def test_each_partition_says_how_far_and_since_when_it_goes_on(kafka: Kafka, top
 
 def test_a_start_by_time_is_the_first_message_dated_then_or_later(kafka: Kafka, topic: str) -> None:
     kafka.produce(topic, [(None, insert(number)) for number in (1, 2, 3)], 0)
-    (dates,) = Client(reader_settings(kafka, topic)).messages({(topic, 0): (0, 3)})
-    times_us = [message.timestamp()[1] * 1000 for message in dates]
+    ((_, dates),) = Client(reader_settings(kafka, topic)).batches({(topic, 0): (0, 3)})
+    times_us = (dates.times_ms * 1000).tolist()
     with contextlib.closing(reader_of(kafka, topic)) as reader:
         found = [str(origin_of(reader, moment(us))) for us in (times_us[0], times_us[0] - 1, times_us[2] + 1)]
 

@@ -12,9 +12,10 @@ import pytest
 from connectors.readers.kafka import scanning
 from connectors.readers.kafka.client import KafkaSettings
 from connectors.readers.kafka.located import batches
+from connectors.readers.kafka.messages.batch import Texts
 from connectors.readers.kafka.repeats import Places, Repeats
 from connectors.readers.kafka.scanning import TopicScan
-from logs.topic_streams import Sent
+from logs.topic_streams import batch_of
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 FIELDS = [{"type": "int32", "optional": False, "field": "id"}, {"type": "int32", "optional": True, "field": "v"}]
@@ -59,7 +60,7 @@ def told(values: list[bytes], cuts: list[int]) -> list[bool]:
         for number, value in enumerate(part):
             places.note(number, value, 1000 * json.loads(value)["payload"]["source"]["ts_ms"])
         repeats = Repeats(mark)
-        found += repeats.take(places, part).tolist()
+        found += repeats.take(places, Texts.of(part)).tolist()
         mark = repeats.mark
     return found
 
@@ -126,7 +127,7 @@ def scanned(values: list[bytes], *, located: bool, monkeypatch: pytest.MonkeyPat
         if not located:
             patched.setattr(batches, "FEWEST_LOCATED", 10_000)
         scan = TopicScan({("t", 0): (0, len(values))}, KafkaSettings(brokers="", topics=("t",)))
-        scan.take([Sent(number, (None, value)) for number, value in enumerate(values)])  # type: ignore[misc]
+        scan.take(("t", 0), batch_of([(None, value) for value in values]))
         (part,) = scan.ranges()
         return part.repeated, part.mark, part.passed_over
 

@@ -7,7 +7,6 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -16,7 +15,7 @@ from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.client import KafkaSettings
 from connectors.readers.kafka.decoders import decoder_of
 from connectors.readers.kafka.located import batches
-from connectors.readers.kafka.located.batches import Batch, LocatedRows
+from connectors.readers.kafka.located.batches import LocatedRows
 from connectors.readers.kafka.locators import locator_of
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.rows import ChunkMaker
@@ -28,7 +27,7 @@ from historian.names import TableName
 from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
 from historian.schema.snapshots import Column, Snapshot
 from logs.topic_messages import body, recorded_writers
-from logs.topic_streams import Sent
+from logs.topic_streams import batch_of
 
 Message = tuple[bytes | None, bytes | None]
 Make = Callable[[random.Random], Any]
@@ -143,7 +142,7 @@ def chunks(writers: Writers, messages: list[Message], table: Snapshot, *, locate
     decoder = decoder_of("debezium_avro", tells=False, writers=writers)
     locator = locator_of(decoder)
     assert locator is not None
-    batch = Batch([key for key, _ in messages], [value for _, value in messages], np.arange(len(messages)))
+    batch = batch_of(messages)
     runs: Iterator[list[LocatedRows] | int] = locator.runs(batch) if located else iter(range(len(messages)))
     found = list[Chunk]()
     try:
@@ -219,7 +218,7 @@ def compared(seed: int) -> tuple[int, int]:
     assert same(one_by_one) == same(chunks(writers, messages, table, located=True)), (seed, names)
     locator = locator_of(decoder_of("debezium_avro", tells=False, writers=writers))
     assert locator is not None
-    batch = Batch([key for key, _ in messages], [value for _, value in messages], np.arange(len(messages)))
+    batch = batch_of(messages)
     located = sum(len(rows) for run in locator.runs(batch) if not isinstance(run, int) for rows in run)
     return located, 0 if isinstance(one_by_one, str) else sum(chunk.rows.num_rows for chunk in one_by_one)
 
@@ -251,7 +250,7 @@ def test_random_messages_are_the_same_rows_either_way() -> None:
 def told(writers: Writers, messages: list[Any]) -> tuple[Any, ...]:
     settings = KafkaSettings(brokers="", topics=("t",), format="debezium_avro", keeps_unread=True)
     scan = TopicScan({("t", 0): (0, len(messages))}, settings, writers)
-    scan.take(messages)
+    scan.take(("t", 0), batch_of(messages))
     return scan.found, scan.ranges(), scan.event_time_us, scan.size_bytes, scan.message_count
 
 
@@ -266,7 +265,7 @@ def test_scans_of_batches_tell_what_their_messages_do(monkeypatch: pytest.Monkey
         older = [made(numbers, names, set(names), registry) for _ in range(60)]
         newer = [made(numbers, names[:2], {names[0]}, registry, number=3) for _ in range(60)]
         turns = [*older, (older[0][0], None), *newer, *older[:9]]
-        sent = [Sent(at, mutated(numbers, m) if m[1] and at % 30 == 7 else m) for at, m in enumerate(turns)]
+        sent = [mutated(numbers, m) if m[1] and at % 30 == 7 else m for at, m in enumerate(turns)]
         monkeypatch.setattr(batches, "FEWEST_LOCATED", 1_000_000)
         one_by_one = told(writers, sent)
         monkeypatch.setattr(batches, "FEWEST_LOCATED", 0)

@@ -12,8 +12,8 @@ from connectors.readers.kafka.avro.programs import Unwalkable, instructions_of
 from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.decoders import decoder_of
 from connectors.readers.kafka.located import batches
-from connectors.readers.kafka.located.batches import Batch
 from connectors.readers.kafka.locators import locator_of
+from connectors.readers.kafka.messages.batch import Batch
 from connectors.readers.kafka.messages.events import Field
 from historian.schema.snapshots import Column, ColumnType
 from logs.topic_messages import body, recorded_writers
@@ -75,7 +75,7 @@ def test_a_message_without_a_source_is_no_row_of_a_table_without_a_name(monkeypa
     locator = locator_of(decoder_of("debezium_avro", tells=False, writers=writers))
     assert locator is not None
 
-    runs = list(locator.runs(Batch([None] * 3, messages, np.arange(3))))
+    runs = list(locator.runs(Batch.of([None] * 3, messages, np.arange(3))))
 
     assert [run if isinstance(run, int) else [rows.offsets.tolist() for rows in run] for run in runs] == [
         [[0]],

@@ -21,7 +21,6 @@ import contextlib
 import json
 from collections import Counter
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -30,11 +29,13 @@ from typing import Any
 import pytest
 
 from connectors.readers.kafka import scanning
-from connectors.readers.kafka.client import KafkaSettings, Partition
+from connectors.readers.kafka.client import KafkaSettings
 from connectors.readers.kafka.decoders import FORMATS, decoder_of
 from connectors.readers.kafka.located import batches
+from connectors.readers.kafka.messages.batch import Batch
 from connectors.readers.kafka.messages.events import Event, SqlEvent
 from connectors.readers.kafka.messages.modes import DebeziumModes
+from connectors.readers.kafka.partitions import Partition
 from connectors.readers.kafka.reader import KafkaReader
 from connectors.tracking.schema_file import catalog_of
 from connectors.tracking.tracker import Tracker
@@ -42,37 +43,11 @@ from historian.changelog.operations import Op, physical_name
 from historian.errors import HistorianError
 from historian.store import Store
 from logs.topic_messages import body, recorded_writers
+from logs.topic_streams import Message, batch_of
 
 _ALL = sorted((Path(__file__).parent / "goldens").glob("*.json"))
 OF_EVENTS = [path for path in _ALL if '"events":' in path.read_text(encoding="utf-8")]
 GOLDENS = [path for path in _ALL if path not in OF_EVENTS]
-
-
-@dataclass(frozen=True)
-class Message:
-    """A message as confluent-kafka gives it."""
-
-    at: tuple[str, int, int]
-    key_text: bytes | None
-    value_text: bytes | None
-
-    def topic(self) -> str:
-        return self.at[0]
-
-    def partition(self) -> int:
-        return self.at[1]
-
-    def offset(self) -> int:
-        return self.at[2]
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, 1_700_000_000_000
-
-    def key(self) -> bytes | None:
-        return self.key_text
-
-    def value(self) -> bytes | None:
-        return self.value_text
 
 
 class Topic:
@@ -84,18 +59,17 @@ class Topic:
         self.registry = registry
         self.held: dict[Partition, list[Message]] = {}
         self.waiting = [self._made(each) for each in messages]
-        for message in self.waiting:
-            self.held.setdefault(message.at[:2], [])
+        for partition, _ in self.waiting:
+            self.held.setdefault(partition, [])
 
-    def _made(self, given: Any) -> Message:
+    def _made(self, given: Any) -> tuple[Partition, Message]:
         whole = given if isinstance(given, dict) and given.keys() <= {"key", "value", "partition"} else {"value": given}
         key, value = (body(whole.get(name), self.registry) for name in ("key", "value"))
-        return Message(("t", int(whole.get("partition", 0)), 0), key, value)
+        return ("t", int(whole.get("partition", 0))), (key, value)
 
     def bring(self, count: int) -> None:
-        for message in self.waiting[:count]:
-            held = self.held[message.at[:2]]
-            held.append(Message((*message.at[:2], len(held)), message.key_text, message.value_text))
+        for partition, message in self.waiting[:count]:
+            self.held[partition].append(message)
         del self.waiting[:count]
 
     def partitions(self) -> tuple[Partition, ...]:
@@ -107,10 +81,11 @@ class Topic:
     def topic_ids(self) -> dict[str, str]:
         return {}
 
-    def messages(self, ranges: Mapping[Partition, tuple[int, int]]) -> Generator[list[Message], None, None]:
+    def batches(self, ranges: Mapping[Partition, tuple[int, int]]) -> Generator[tuple[Partition, Batch], None, None]:
         for partition, (start, end) in ranges.items():
             for begin in range(start, end, self.batch_messages):
-                yield self.held[partition][begin : min(end, begin + self.batch_messages)]
+                messages = self.held[partition][begin : min(end, begin + self.batch_messages)]
+                yield partition, batch_of(messages, begin, time_ms=1_700_000_000_000)
 
     def close(self) -> None:
         pass
@@ -248,8 +223,8 @@ def test_messages_are_the_events_that_the_documentation_says(path: Path) -> None
     )
 
     found = []
-    for message in topic.waiting:
-        for event in decoder.events(message.key(), message.value(), "t:0:0", 1_700_000_000_000_000):
+    for _, (key, value) in topic.waiting:
+        for event in decoder.events(key, value, "t:0:0", 1_700_000_000_000_000):
             if isinstance(event, Event):
                 op = f"{event.op} by key" if event.keyed else event.op
                 found.append([op, str(event.table), plain(event.before), plain(event.after), *event.unknown])

@@ -8,7 +8,6 @@ import random
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 from connectors.readers.kafka import rows
 from connectors.readers.kafka.decoders import decoder_of
 from connectors.readers.kafka.located import batches
-from connectors.readers.kafka.located.batches import Batch, runs_of
+from connectors.readers.kafka.located.batches import runs_of
 from connectors.readers.kafka.locators import locator_of
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.rows import ChunkMaker
@@ -25,7 +24,7 @@ from historian.errors import HistorianError, UnsupportedEvent
 from historian.names import TableName
 from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
 from historian.schema.snapshots import Column, ColumnType, Snapshot
-from logs.topic_streams import Message, streams
+from logs.topic_streams import Message, batch_of, streams
 
 
 def plan_of(table: Snapshot, renamed_at: int) -> tuple[PartitionRange, list[PlannedTable]]:
@@ -54,7 +53,7 @@ def chunks(
     decoder = decoder_of(name, tells=False)
     locator = locator_of(decoder)
     assert locator is not None
-    batch = Batch([key for key, _ in messages], [value for _, value in messages], np.arange(len(messages)))
+    batch = batch_of(messages)
     ends = [len(messages)] if cuts is None else [*cuts, len(messages)]
     found = list[Chunk]()
     try:

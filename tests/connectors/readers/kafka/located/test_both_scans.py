@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from connectors.readers.kafka.client import KafkaSettings
 from connectors.readers.kafka.located import batches
 from connectors.readers.kafka.scanning import TopicScan
-from logs.topic_streams import FIRST_MS, Sent, streams
+from logs.topic_streams import FIRST_MS, batch_of, streams
 
 STATED = st.lists(st.integers(0, 5).map(lambda second: 1000 * FIRST_MS + 1_000_000 * second), max_size=2)
 
@@ -24,7 +24,7 @@ def told(
     )
     for begin, end in zip([0, *cuts], [*cuts, len(messages)], strict=True):
         if end > begin and (limit_bytes is None or scan.size_bytes < limit_bytes):
-            scan.take(messages[begin:end], limit_bytes)
+            scan.take(("t", 0), batch_of(messages[begin:end], begin), limit_bytes)
     found = list(scan.found)
     scan.tell_again(stated_us)
     again = sorted(scan.found[len(found) :], key=repr)
@@ -38,8 +38,7 @@ def test_batches_tell_what_their_messages_do(
     form: str, data: st.DataObject, most_slow: int, stated_us: list[int]
 ) -> None:
     parts = [data.draw(streams(form))[1] for _ in range(data.draw(st.integers(1, 3)))]
-    turns = data.draw(st.permutations([message for part in parts for message in part]))
-    messages = [Sent(number, message) for number, message in enumerate(turns)]
+    messages = data.draw(st.permutations([message for part in parts for message in part]))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(messages)), max_size=2)))
     limit_bytes = data.draw(st.one_of(st.none(), st.integers(1, 9000)))
     with pytest.MonkeyPatch.context() as patch:

@@ -14,8 +14,9 @@ from connectors.readers.kafka.debezium import columnar
 from connectors.readers.kafka.debezium.values import arrow_column
 from connectors.readers.kafka.decoders import decoder_of
 from connectors.readers.kafka.located import batches, columns
-from connectors.readers.kafka.located.batches import Batch, LocatedRows
+from connectors.readers.kafka.located.batches import LocatedRows
 from connectors.readers.kafka.locators import locator_of, scanning_locator_of
+from connectors.readers.kafka.messages.batch import Batch
 from connectors.readers.kafka.messages.events import Field
 from historian.schema.snapshots import Column, ColumnType
 
@@ -37,7 +38,7 @@ def enveloped(value: Any, **source: Any) -> bytes:
 def located(messages: list[bytes]) -> list[list[LocatedRows] | int]:
     locator = locator_of(decoder_of("debezium_json"))
     assert locator is not None
-    return list(locator.runs(Batch([None] * len(messages), messages, np.arange(len(messages)))))
+    return list(locator.runs(Batch.of([None] * len(messages), messages, np.arange(len(messages)))))
 
 
 def understood(runs: list[list[LocatedRows] | int]) -> list[int]:
@@ -112,7 +113,7 @@ def test_messages_of_canal_without_types_are_scanned_by_compiled_code() -> None:
     assert locator is not None
 
     messages = [untyped, untyped, strange, broken, typed, untyped]
-    runs = list(locator.runs(Batch([None] * len(messages), messages, np.arange(len(messages)))))
+    runs = list(locator.runs(Batch.of([None] * len(messages), messages, np.arange(len(messages)))))
 
     assert sorted(understood(runs)) == [0, 1, 4, 5]
     by_schema = [rows.offsets.tolist() for run in runs[-1:] if not isinstance(run, int) for rows in run]
