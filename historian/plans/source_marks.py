@@ -16,9 +16,9 @@ class SourceMark:
         highest: of each server, as a hash of what stands before the number in its GTIDs, the highest number.
         server, number: of its transaction's GTID.
         file, offset, row: where it stands in the log: the file's number, the event's offset, the row in it.
-        time_us: the latest time of a change so far, UTC microseconds.
+        time_us: when it was made, UTC microseconds.
         count: how many messages of its transaction the partition has.
-        digests: of the first of these, of all but when they were sent.
+        digests: of the first of these, of all but when they were sent; "" where that cannot be told apart.
         left: amid changes that come again, how many of its transaction are still to come again; None: none do.
     """
 

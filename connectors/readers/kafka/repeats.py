@@ -2,7 +2,8 @@
 
 A producer goes on from a place that it noted some time ago, and sends what lies between in the same order. So a repeat begins with a
 transaction that was met, and ends behind the last one that was met. A change is never taken for a repeat by its offset alone: inside of a
-compressed transaction offsets tell nothing, and a server that took another one's place counts anew.
+compressed transaction offsets tell nothing, and a server that took another one's place counts anew. Of a transaction the first 32 messages
+are known one by one, those behind them are counted.
 """
 
 from __future__ import annotations
@@ -104,29 +105,33 @@ class Repeats:
         self._highest[place[0]] = max(place[1], self._highest.get(place[0], -1))
         self.mark = self._marked(
             place,
-            max(int(times_us.max()), 0 if mark is None else mark.time_us),
+            int(times_us[-1]),
             count + len(last),
             (*digests, *map(_digest, last[:room])),
         )
 
     def _is_repeat(self, place: Sequence[int], time_us: int, value: bytes) -> bool:
-        mark, gtid = self.mark, tuple(place[:2])
+        # A change that is written twice does less harm than one that is lost: whatever is not sure is a change.
+        mark = self.mark
         if mark is not None:
-            is_current = gtid == (mark.server, mark.number)
-            is_known = not is_current and place[1] <= self._highest.get(place[0], -1)
-            left = mark.left
-            digest = _digest(value) if is_current else ""
-            if digest in mark.digests:
-                self.mark = _with_left(mark, mark.count - mark.digests.index(digest) - 1)
-                return True
-            if left is not None and is_current:
-                self.mark = _with_left(mark, left - 1)
-                return True
-            if left is not None and is_known:
+            server, number, file = place[:3]
+            is_past = time_us <= mark.time_us
+            if (server, number) == (mark.server, mark.number):
+                digest = _digest(value)
+                if digest and digest in mark.digests:
+                    self.mark = _with_left(mark, mark.count - mark.digests.index(digest) - 1)
+                    return True
+                if mark.left is not None and is_past and mark.left <= mark.count - len(mark.digests):
+                    self.mark = _with_left(mark, mark.left - 1)
+                    return True
+            elif (
+                server == mark.server
+                and number <= self._highest.get(server, -1)
+                and tuple(place[2:]) < (mark.file, mark.offset, mark.row)
+            ):
+                if not is_past or file < mark.file - 1:
+                    return False  # The mark stays: what follows may be repeats for sure.
                 self.mark = _with_left(mark, mark.count)  # the producer may have begun anew once more
-                return True
-            if is_known and tuple(place[2:]) < (mark.file, mark.offset, mark.row) and time_us <= mark.time_us:
-                self.mark = _with_left(mark, mark.count)
                 return True
         words = np.array([[1, *place]], np.int64)
         self._note_all(words, np.array([time_us], np.int64), [value])
@@ -162,8 +167,11 @@ def _ascend(at: NDArray[np.int64]) -> bool:
 
 
 def _digest(value: bytes) -> str:
-    """Of a message all but when it was sent, which stands behind its operation."""
-    return blake2b(value[: value.rfind(b'"op":')], digest_size=8).hexdigest()
+    """Of a message all but when it was sent, which stands behind its operation; "" where something else stands there, too."""
+    end = value.rfind(b'"op":')
+    if not all(0 <= value.rfind(name) < end for name in (b'"before":', b'"after":', b'"source":')):
+        return ""
+    return blake2b(value[:end], digest_size=8).hexdigest()
 
 
 def _place_of(value: bytes) -> list[int] | None:

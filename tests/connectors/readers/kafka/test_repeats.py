@@ -122,6 +122,49 @@ def test_what_is_no_repeat_for_sure_is_none(values: list[bytes]) -> None:
     assert not any(told(values, []))
 
 
+def pieces(gtid: int, lines: range, time_s: int = 100) -> list[bytes]:
+    return [message(line, gtid, (2, 100 * gtid, line), time_s) for line in lines]
+
+
+def op_first(line: int) -> bytes:
+    payload = json.loads(message(line, 7, (2, 400, 0), 100))["payload"]
+    return json.dumps({"payload": {"op": "c", **payload}}).encode()
+
+
+@pytest.mark.parametrize(
+    ("met", "sent", "known"),
+    [
+        # RESET BINARY LOGS AND GTIDS: what follows the first change that cannot be told apart is new.
+        (
+            [message(n, n, (1, 100 * n, 0), 100) for n in range(1, 8)],
+            [message(10 + n, n, (1, 100 * n - 50, 0), 160 * n) for n in range(1, 9)],
+            0,
+        ),
+        # One change's time lies ahead.
+        (
+            [message(n, n, (1, 100 * n, 0), 900 if n == 2 else 100) for n in range(1, 5)],
+            [message(10 + n, n, (1, 100 * n - 50, 0), 200 + n) for n in range(1, 6)],
+            0,
+        ),
+        # The rest of a transaction is left out by now, and a row that was left out comes.
+        (pieces(1, range(1)) + pieces(2, range(3)), pieces(1, range(1)) + pieces(2, range(1)) + pieces(2, range(9, 10)), 2),
+        # Another server took the place, with files of its own and another order.
+        ([message(1, 8, (9, 10, 0), 100), message(2, 10, (9, 50, 0), 102)], [message(3, 9, (3, 50, 0), 101)], 0),
+        # What tells rows apart stands behind the operation.
+        ([op_first(1)], [op_first(2)], 0),
+        # Of a long transaction the first ones are known, and those behind them are counted.
+        (pieces(1, range(1)) + pieces(2, range(100)), pieces(1, range(1)) + pieces(2, range(100)), 101),
+        (pieces(1, range(1)) + pieces(2, range(100)), pieces(2, range(50, 100)), 0),
+        # A change's time is later than that of the last one, as that took long.
+        (pieces(1, range(1)) + pieces(2, range(1), 101) + pieces(3, range(1)), pieces(2, range(1), 101) + pieces(3, range(1)), 1),
+    ],
+)
+def test_in_doubt_a_message_is_a_change(met: list[bytes], sent: list[bytes], known: int) -> None:
+    found = told(met + sent, [len(met)])
+    assert not any(found[: len(met)])
+    assert sum(found) == known
+
+
 def scanned(values: list[bytes], *, located: bool, monkeypatch: pytest.MonkeyPatch) -> tuple[object, ...]:
     with monkeypatch.context() as patched:
         if not located:
