@@ -13,7 +13,7 @@ from historian.normalizing.keys import KeyHashes
 from historian.normalizing.states import KeyedState
 from sinks.delta.keyed.cells import parts_in, place_of
 from sinks.delta.keyed.index import NOWHERE, lexsorted
-from sinks.delta.keyed.stored import LEAST, MOST, Loaded, load, written
+from sinks.delta.keyed.stored import LEAST, MOST, Loaded, StoredRange, load, written
 from sinks.delta.log.commits import Commit, DataFile
 from sinks.delta.log.kernel import CommitConflict
 
@@ -49,7 +49,7 @@ class StateTable(KeyedState):
     """Implements :class:`historian.normalizing.states.KeyedState` in one version of a Delta table, and commits the next one.
 
     Args:
-        view: the version; *newest*: that the next commit stands on.
+        view: the version, which the next commit stands on.
     """
 
     def __init__(self, kernel: Kernel, application: str, view: TableView) -> None:
@@ -114,7 +114,8 @@ class StateTable(KeyedState):
             for _ in range(-(-len(held.index) // (_RANGE_KEYS * _CYCLE))):
                 files += self._range(held, plan)
         live = parts_in(list(held.index.places()))
-        dead = [part for part in before if part >= len(live) or not live[part]]
+        bounding = held.bounding()
+        dead = [part for part in before if (part >= len(live) or not live[part]) and part not in bounding]
         dead = dead if len(dead) >= _MOST_DEAD else []
         commit = Commit(
             files=files,
@@ -133,6 +134,7 @@ class StateTable(KeyedState):
         for part in dead:
             held.cells.drop(part)
             held.changes.discard(part)
+            held.ranges.pop(part, None)
             del held.files[part]
         self._staged = _Staged()
 
@@ -175,6 +177,7 @@ class StateTable(KeyedState):
         moved = np.full(len(keys), NOWHERE, np.int64)
         moved[is_there] = place_of(part, int(np.count_nonzero(is_there)))
         held.index.put(keys, moved)
+        held.ranges[part] = (StoredRange(plan, first, last),)
         return self._stored(held, part, keys.take(is_there), plan, (first, last))
 
 

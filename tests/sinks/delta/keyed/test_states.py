@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from historian.errors import ChainBroken
 from historian.normalizing.keys import KeyHashes
 from sinks.delta.keyed import table
 from sinks.delta.keyed.states import DeltaKeyedStates
+from sinks.delta.keyed.stored import load, written
 from sinks.delta.keyed.table import StateTable
 
 if TYPE_CHECKING:
@@ -131,13 +133,63 @@ def test_ranges_written_whole_and_files_that_go_change_nothing(
         rows: dict[int, bytes | None] = {
             numbers.randrange(120): None if numbers.random() < 0.4 else b"%d" % plan for _ in range(12)
         }
+        if plan % 5 == 0 and held:
+            spared = numbers.choice(sorted(held))
+            rows = {number: b"%d" % plan for number in held if number != spared}
+        elif plan % 5 < 3 and held:
+            rows = {numbers.choice(sorted(held)): None}
         put(states.at(plan, 7, None), rows, held)
         states.commit(plan)
         assert held == found(states.at(plan + 1, 7, None)), plan
+        anew = states_of(spark, tmp_path)
+        assert held == found(anew.at(plan + 1, 7, None)), plan
         if plan % 4 == 0:
-            states = states_of(spark, tmp_path)
-            assert held == found(states.at(plan + 1, 7, None)), plan
+            states = anew
         view = states._kernel.view(f"{tmp_path}/7")
         assert view is not None
         files.append(len(view.files()))
     assert max(files) < 24, files
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_key_that_is_gone_stays_gone_when_nearly_all_others_change(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(table, "_CYCLE", 4)
+    monkeypatch.setattr(table, "_RANGE_KEYS", 10)
+    monkeypatch.setattr(table, "_MOST_DEAD", 2)
+    numbers = random.Random(seed)
+    states, held = states_of(spark, tmp_path), Held()
+    gone, kept = (3, 15) if seed == 0 else numbers.sample(range(20), 2)
+    plans: list[dict[int, bytes | None]] = [dict.fromkeys(range(20), b"1"), {gone: None}, {4: b"x"}, {5: b"x"}]
+    plans.append({number: b"2" for number in range(20) if number not in (gone, kept)})
+    plans += [{7: b"y"}, {7: b"z"}, {7: b"w"}]
+    for plan, rows in enumerate(plans, 1):
+        put(states.at(plan, 7, None), rows, held)
+        states.commit(plan)
+        assert held == found(states.at(plan + 1, 7, None)), plan
+        assert held == found(states_of(spark, tmp_path).at(plan + 1, 7, None)), plan
+
+
+def test_files_that_others_have_merged_hold_what_they_held(tmp_path: Path) -> None:
+    keys = keys_of([3, 4])
+    old = written(str(tmp_path), keys, pa.array([b"old1", b"old2"], pa.binary()), 1)[0].path
+    gone = written(str(tmp_path), keys.take(np.array([0])), pa.array([None], pa.binary()), 2)[0].path
+    new = written(str(tmp_path), keys.take(np.array([1])), pa.array([b"new2"], pa.binary()), 3)[0].path
+    whole = written(str(tmp_path), keys.take(np.array([1])), pa.array([b"new2"], pa.binary()), 3, (-100, 100))[0].path
+
+    def merged(*paths: str) -> str:
+        made = str(tmp_path / f"{len(list(tmp_path.iterdir()))}.parquet")
+        pq.write_table(pa.concat_tables([pq.read_table(path, partitioning=None) for path in paths]), made)
+        return made
+
+    for paths in (
+        [old, gone, new],
+        [merged(new, gone, old)],
+        [merged(old, new), gone],
+        [merged(whole, old)],
+        [merged(old, whole), gone],
+        [merged(gone, whole, old)],
+    ):
+        loaded = load(paths)
+        assert loaded.cells.at(loaded.index.find(keys)).to_pylist() == [None, b"new2"]
