@@ -8,6 +8,7 @@ PARTS = {
     "json": ["kafka_json.py"],
     "avro": ["kafka_avro.py"],
     "to_delta": ["kafka_lake.py"],
+    "normalised": ["kafka_state.py"],
 }
 
 if __name__ == "__main__":

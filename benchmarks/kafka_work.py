@@ -18,7 +18,7 @@ from historian.schema.snapshots import Column, Snapshot
 if TYPE_CHECKING:
     from databases.kafka import Kafka
 
-__all__ = ["PARTITIONS", "SHAPES", "TABLE", "drained", "envelope_of", "fill"]
+__all__ = ["PARTITIONS", "SHAPES", "TABLE", "canal_insert", "drained", "envelope_of", "fill", "row_of"]
 
 PARTITIONS = 2
 _NOTE = "order {0} of customer {1}, to be left with the neighbours at number {2} where nobody opens"
@@ -82,7 +82,7 @@ TABLE = Snapshot(
 """The table as a plan has it."""
 
 
-def _row(number: int, change: int) -> dict[str, Any]:
+def row_of(number: int, change: int) -> dict[str, Any]:
     amount = number % 1_000_000 * 100 + change
     return {
         "id": number,
@@ -99,7 +99,7 @@ def _row(number: int, change: int) -> dict[str, Any]:
 
 
 def _texts(number: int, change: int) -> dict[str, Any]:
-    row = _row(number, change)
+    row = row_of(number, change)
     amount = number % 1_000_000 * 100 + change
     moment = (_BEGIN + timedelta(seconds=number)).replace(tzinfo=None)
     return {name: None if value is None else str(value) for name, value in row.items()} | {
@@ -113,7 +113,7 @@ def envelope_of(number: int) -> bytes:
     """Debezium's change event of that number, as JSON without its schema."""
     # Of ten messages eight are updates, one an insert, one a delete.
     kind = "c" if number % 10 == 0 else "d" if number % 10 == 1 else "u"
-    rows = {"before": None if kind == "c" else _row(number, 0), "after": None if kind == "d" else _row(number, 1)}
+    rows = {"before": None if kind == "c" else row_of(number, 0), "after": None if kind == "d" else row_of(number, 1)}
     head = json.dumps(rows, separators=(",", ":"))[:-1]
     moment = _BEGIN_MS + number
     source = _SOURCE.format(moment, number)
@@ -125,9 +125,17 @@ def _inline(number: int) -> bytes:
     return _INLINE + envelope_of(number) + b"}"
 
 
+def canal_insert(number: int, change: int) -> bytes:
+    """Canal's message of a row that is there since that change."""
+    return _canal_message(number, "INSERT", {}, _texts(number, change))
+
+
 def _canal(number: int) -> bytes:
     kind = "INSERT" if number % 10 == 0 else "DELETE" if number % 10 == 1 else "UPDATE"
-    before, after = _texts(number, 0), _texts(number, 1)
+    return _canal_message(number, kind, _texts(number, 0), _texts(number, 1))
+
+
+def _canal_message(number: int, kind: str, before: dict[str, Any], after: dict[str, Any]) -> bytes:
     message = {
         "data": [before if kind == "DELETE" else after],
         "database": "shop",

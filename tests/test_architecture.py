@@ -144,6 +144,7 @@ def test_only_the_composition_knows_sinks() -> None:
         "connectors.pipeline.decoding",
         "connectors.pipeline.dry_run",
         "connectors.pipeline.lakes",
+        "connectors.pipeline.normalizing",
         "connectors.check.generated",
         "connectors.check.keys",
         "connectors.check.rules",

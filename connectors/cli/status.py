@@ -194,6 +194,9 @@ def _shown(found: dict[str, Any], console: Console, *, lists_all: bool, lists_ch
         parts.append(Text(f"\nwarning: {warning}", style="yellow"))
     for row in found["nulled"]:
         parts.append(Text(f"\n{row['table']}.{row['column']}: {row['values']} values stand as NULL", style="yellow"))
+    for row in found["normalized"]:
+        met = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in row.items() if what != "table")
+        parts.append(Text(f"\n{row['table']}: normalisation met {met}", style="yellow"))
     for row in found["nulled_defaults"]:
         what = f"default {row['default']} stands as NULL in all rows from before {row['statement']}"
         parts.append(Text(f"\n{row['table']}.{row['column']}: {what}", style="yellow"))

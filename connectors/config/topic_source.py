@@ -100,6 +100,10 @@ def _user(text: str) -> str:
     return text
 
 
+def _patterns(normalize: bool | list[str]) -> tuple[str, ...]:  # noqa: FBT001 as it is written
+    return ("*.*",) if isinstance(normalize, bool) else tuple(normalize)
+
+
 class RegistryDocument(Model):
     """A schema registry with the interface of Confluent's."""
 
@@ -219,6 +223,15 @@ class KafkaDocument(Model):
         default="",
         description="A consumer group whose offsets at the brokers tell how far the run is, for monitors alone. Nobody joins it, and nothing is read from it.",
     )
+    normalize: bool | Annotated[list[Annotated[str, AfterValidator(_pattern)]], Field(min_length=1)] = Field(
+        default=False,
+        description="Tables whose changes may lack the former row, or come again: `true` for all, or patterns as in `tables`. "
+        "Former rows come from a state that the run keeps. Only of a new connector.",
+    )
+    state: Annotated[str, Field(min_length=1)] | None = Field(
+        default=None,
+        description="Where that state is kept, a directory or URL; by default `historian_state` in the first Delta lake.",
+    )
     unreadable: Literal["fail", "dead_letter"] = Field(
         default="fail",
         description="Messages that cannot be read. `fail` (default): the run ends with an error that names the first one. `dead_letter`: they are counted, and stand in `historian_dead_letters` with their bytes.",
@@ -237,6 +250,12 @@ class KafkaDocument(Model):
             raise ValueError(f"format {self.format} needs {wanted}")
         return self
 
+    @model_validator(mode="after")
+    def _state(self) -> KafkaDocument:
+        if self.state is not None and not self.normalize:
+            raise ValueError("state is of no use without normalize")
+        return self
+
     def plain(self, name: str) -> settings.SourceConfig:  # noqa: ARG002 as the other sources'
         """The plain value."""
         return settings.KafkaSource(
@@ -253,4 +272,6 @@ class KafkaDocument(Model):
             modes=self.debezium.plain(),
             message_schema=self.message_schema,
             group=self.group,
+            normalize=TableFilter(_patterns(self.normalize)) if self.normalize else None,
+            state=self.state,
         )

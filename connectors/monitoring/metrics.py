@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter as Counts
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -109,6 +109,9 @@ class Metrics(Observer):
         self._repairs = counter("repairs", "Repairs that came to their end.", "table")
         self._nulled = counter("nulled_values", "Values that became NULL since they cannot be represented.")
         self._dead_letters = counter("dead_letters", "Values that are kept in historian_dead_letters.")
+        self._normal = counter(
+            "normalized", "Changes that came again or out of order, as normalisation met them.", "table", "what"
+        )
         self._schema_changes = counter("schema_changes", "Schema versions of captured tables.", "table")
         self._decoded = histogram("decode_seconds", "Time until a plan's log was decoded.")
         self._written = histogram("write_seconds", "Time that a sink took for a plan, its commits among it.", "sink")
@@ -168,6 +171,11 @@ class Metrics(Observer):
         self._lag_bytes.set(waiting_bytes)
         self._is_behind = waiting_bytes > 0
 
+    def _met(self, written: WrittenPlan, names: Mapping[int, str]) -> None:
+        for table_id, met in written.normal.items():
+            for what, count in asdict(met).items():
+                self._normal.labels(self._label(names.get(table_id, "")), what).inc(count)
+
     def written(self, written: WrittenPlan) -> None:
         """As of :class:`Observer`."""
         plan = written.plan
@@ -184,6 +192,7 @@ class Metrics(Observer):
         self._stopped.set(len(written.stopped))
         self._deferred.set(len(written.due_us))
         names = {table.table_id: _name(table) for table in plan.tables}
+        self._met(written, names)
         for (table_id, op), count in written.rows.items():
             self._rows.labels(self._label(names.get(table_id, "")), op.name.lower()).inc(count)
         for table in plan.tables:

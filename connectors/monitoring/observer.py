@@ -11,6 +11,7 @@ from historian.plans.plans import Plan
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
+    from historian.normalizing.changes import NormalCounts
 
 __all__ = ["Observer", "Observers", "WrittenPlan", "on_written"]
 
@@ -27,6 +28,7 @@ class WrittenPlan:
         nulled: how many values became NULL since they cannot be represented, by table id and column id; ``dead_letters``: are kept aside.
         decode_s: until its log was decoded; ``write_s``: that each sink took, in their order.
         commit_s: how long each commit took of each sink, in the same order.
+        normal: what normalisation met, by table id.
     """
 
     plan: Plan
@@ -39,6 +41,7 @@ class WrittenPlan:
     decode_s: float = 0.0
     write_s: tuple[float, ...] = ()
     commit_s: tuple[tuple[float, ...], ...] = ()
+    normal: Mapping[int, NormalCounts] = field(default_factory=dict)
 
 
 class Observer:

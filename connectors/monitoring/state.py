@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectors.config import ServerSource, limits_in_force, named_limits
 from connectors.monitoring.copies import copies_left_s, copies_reading, copies_state, copies_wait, time_text
+from connectors.monitoring.normalization import normalized_tables
 from connectors.monitoring.retention import log_kept_s, log_warnings
 from connectors.monitoring.targets import noted_targets
 from connectors.page.phrases import LAG_UNITS
@@ -69,6 +70,7 @@ def connector_state(
         "stopped": [],
         "nulled": [],
         "nulled_defaults": [],
+        "normalized": [],
         "targets": None,
         "notifications": [],
     }
@@ -87,6 +89,7 @@ def connector_state(
             "copy_limits": _copy_limits(config, store),
             "stopped": [asdict(each) | {"table": str(each.table)} for each in stopped_tables(store)],
             "nulled": _nulled(store, history),
+            "normalized": list(normalized_tables(store, history)),
             "notifications": list(_notifications(store)),
         }
         if plan is not None:

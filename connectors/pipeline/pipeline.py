@@ -29,6 +29,7 @@ from connectors.pipeline.decoding import PlannedLog, decoded, is_local
 from connectors.pipeline.failures import error_behind
 from connectors.pipeline.idle import idle_plan
 from connectors.pipeline.lakes import check_made_here
+from connectors.pipeline.normalizing.stage import Normalizer, normalizer_of
 from connectors.pipeline.opening import make_sinks, open_store
 from connectors.pipeline.pacing import pause
 from connectors.pipeline.reloading import Reloads
@@ -52,7 +53,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from connectors.tracking.tracker import Tracker
+    from historian.normalizing.changes import NormalCounts
     from sinks.contract.base import Sink
+    from sinks.contract.chunks import Chunks
 
 __all__ = ["Pipeline"]
 
@@ -74,6 +77,7 @@ class Pipeline:
         held: int,
         lease: Lease,
         observer: Observer,
+        normalizer: Normalizer | None = None,
     ) -> None:
         self._config = config
         self._spark = spark
@@ -83,6 +87,7 @@ class Pipeline:
         self._held = held
         self._lease = lease
         self._observer = observer
+        self._normalizer = normalizer
         self._notes = TargetNotes(self._store, sinks)
         self._is_config_noted = False
         self._reloads: Reloads | None = None
@@ -108,6 +113,9 @@ class Pipeline:
             check_made_here(store, max(opened, default=0))
             # Sinks that keep nothing go on where the last run ended.
             held = store.begin_behind(min(opened) if opened else store.progress(STREAM))
+            normalizer = normalizer_of(config, spark, store, connector)
+            if normalizer is not None:
+                held = store.begin_behind(min(held, normalizer.held(held)))
             tracker = make_tracker(config, store=store)
             with closing(tracker.reader):
                 tracker.reader.take_over(connector)
@@ -126,7 +134,7 @@ class Pipeline:
                         selects=partial(_selects, spark),
                     )
                 observer.opened()
-                pipeline = cls(config, spark, tracker, sinks, held, lease, observer)
+                pipeline = cls(config, spark, tracker, sinks, held, lease, observer, normalizer)
                 try:
                     yield pipeline
                 finally:
@@ -251,7 +259,7 @@ class Pipeline:
         if plan.tables or has_unread(plan):
             begun_s = time.monotonic()
             begin_java(self._spark)
-            with decoded(planned, self._tracker.reader, self._spark) as chunks:
+            with self._whole(planned) as (chunks, normal):
                 times_s = [time.monotonic()]
                 for sink in self._sinks:
                     sink.write(plan, self._timeline(plan), chunks)
@@ -261,14 +269,30 @@ class Pipeline:
                     decode_s=times_s[0] - begun_s,
                     write_s=tuple(after - before for before, after in pairwise(times_s)),
                     commit_s=tuple(tuple(sink.commit_s()) for sink in self._sinks),
+                    normal=normal,
                 )
             if written.nulled:
                 self._store.count_nulled(plan.number, written.nulled)
+        if self._normalizer is not None:
+            self._normalizer.written(plan, written.normal)
         self._tracker.done_with(STREAM, plan.number)
         self._notes.written()
         event_time_us = self._tracker.event_time_us
         told = replace(written, stopped=self.stopped(), due_us=dict(self._due_us()), event_time_us=event_time_us)
         self._observer.written(told)
+
+    @contextmanager
+    def _whole(self, planned: PlannedLog) -> Iterator[tuple[Chunks, Mapping[int, NormalCounts]]]:
+        """The chunks of a plan with whole rows, and what their normalisation met."""
+        normalizer = self._normalizer
+        with decoded(
+            planned, self._tracker.reader, self._spark, executors=None if normalizer is None else False
+        ) as chunks:
+            if normalizer is None:
+                yield chunks, {}
+            else:
+                with normalizer.normalized(planned.plan, chunks) as found:
+                    yield found
 
     def _is_replaced(self) -> bool:
         """Whether another configuration is to take the place of the pipeline's; looks, where that is wished."""

@@ -15,6 +15,7 @@ from historian.changelog.chunks import Chunk
 from historian.ddl import StatementContext
 from historian.names import TableName
 from historian.plans.plans import PartitionRange, PlannedRange, PlannedTable, RolledBack
+from historian.plans.source_marks import SourceMarks
 from historian.positions import LogPosition, PreparedXa
 from historian.positions.places import Place
 from historian.schema.snapshots import Column
@@ -322,6 +323,8 @@ class PartitionedLog(Protocol):
     Attributes:
         stated_us: asked by a scan when statements were executed that the history has, UTC microseconds: the schema of rows from each
             of these moments on is told again. None: of no other statements than the scan's own.
+        marks: asked by a scan how far partitions have come in the source's log by its start; None: nobody knows.
     """
 
     stated_us: Callable[[], Iterable[int]] | None
+    marks: Callable[[], SourceMarks] | None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from connectors.config import BinlogFilesSource, load_config, parse_config, parse_value
+from connectors.config import BinlogFilesSource, KafkaSource, load_config, parse_config, parse_value
 from connectors.tracking.first_schema import begins_with_copies
 from historian.errors import ConfigError
 
@@ -92,6 +92,12 @@ class SourceOptions:
 
         url = self.store if self.store is not None else "sqlite://" if ephemeral else None
         config = self.configuration()
+        if isinstance(config.source, KafkaSource) and config.source.normalize is not None:
+            raise ConfigError(
+                "this source reads topics as they are, and has no state from which former rows come",
+                problems=("expected no normalisation, or a lake that `historian run` writes @ $.source.normalize",),
+                where=str(config.path),
+            )
         passes_over = ephemeral and self.passed_over(config) is not None
         begin = config.source.log_start if self.begin is None or passes_over else self.begin
         if begins_with_copies(begin):

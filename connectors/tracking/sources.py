@@ -47,6 +47,7 @@ def kafka_settings(source: KafkaSource) -> KafkaSettings:
         modes=source.modes,
         message_schema="" if source.message_schema is None else source.message_schema.read_text(encoding="utf-8"),
         keeps_unread=source.unreadable == DEAD_LETTER,
+        normalized=source.normalize,
     )
 
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from connectors.readers.base import PartitionedLog
 from connectors.tracking.capture import Capture
 from connectors.tracking.cascades import parent_log
 from connectors.tracking.continuity import Continuity
@@ -111,6 +112,8 @@ class Tracker:
         self.copier: Copier | None = None
         self.event_time_us = 0
         tell_statements(reader, lambda: self.history)
+        if isinstance(reader, PartitionedLog):
+            reader.marks = store.source_marks
 
     @property
     def history(self) -> History:

@@ -9,6 +9,7 @@ from historian.errors import PlanOutdated
 from historian.names import TableName
 from historian.plans.key_ranges import Key, KeyRange
 from historian.plans.row_values import RowValues
+from historian.plans.source_marks import SourceMark
 from historian.positions import LogPosition, PreparedXa
 from historian.positions.places import Place
 from historian.schema.edits import Edit
@@ -16,6 +17,7 @@ from historian.schema.snapshots import Snapshot
 
 __all__ = [
     "LATE",
+    "REPEATED",
     "UNREADABLE",
     "CopiedPiece",
     "LogRange",
@@ -129,6 +131,9 @@ UNREADABLE = "unreadable"
 LATE = "late"
 """The kind of messages with rows from before a watermark that stands before them: such as their producer sends again."""
 
+REPEATED = "repeated"
+"""The kind of messages that a producer has sent again, known by where their changes stand in the source's log."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRange:
@@ -138,6 +143,8 @@ class PartitionRange:
         bytes_read: how much log it is, keys and values.
         passages: of each table with rows in it, ascending: the version in force at ``start``, and those that follow.
         passed_over: how many messages are no rows, by kind; :data:`UNREADABLE` are those that cannot be read. :data:`LATE` ones have rows.
+        repeated: offsets of messages that came before, which are passed over: from one up to and without another one, ascending.
+        mark: how far the partition has come in the source's log behind the range; None: as before it, or it is not told.
     """
 
     topic: str
@@ -147,6 +154,12 @@ class PartitionRange:
     bytes_read: int
     passages: tuple[Passage, ...] = ()
     passed_over: tuple[tuple[str, int], ...] = ()
+    repeated: tuple[tuple[int, int], ...] = ()
+    mark: SourceMark | None = None
+
+    def repeats(self, offset: int) -> bool:
+        """Whether the message at *offset* came before."""
+        return any(begin <= offset < end for begin, end in self.repeated)
 
     @property
     def unread(self) -> int:

@@ -62,6 +62,14 @@ class Notes:
         """What :meth:`note_start` keeps; "": not known."""
         return self._noted("start")
 
+    def note_normalization(self, text: str) -> None:
+        """Keeps what normalisation has met so far, by table."""
+        self._note("normalization", text)
+
+    def normalization(self) -> str:
+        """What :meth:`note_normalization` keeps; "": nothing."""
+        return self._noted("normalization")
+
     def note_configuration(self, text: str) -> None:
         """Keeps the configuration that the last run holds its targets with; no secret is in it."""
         self._note("configuration", text)

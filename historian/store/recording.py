@@ -20,6 +20,7 @@ from historian.store.copies import begin_repair_anew, record_copies
 from historian.store.copy_orders import carry_out
 from historian.store.facts import fact, set_fact
 from historian.store.passages import record_passages
+from historian.store.source_marks import record_marks
 from historian.store.tables import NEXT_STEP, edits, gaps, plans, quarantines, snapshots
 from historian.store.timelines import held_snapshots, put_snapshots
 
@@ -86,6 +87,7 @@ def append_plan(connection: Connection, plan: Plan, copied: Iterable[bytes] = ()
     _record_type_options(connection, planned_type_options(plan))
     connection.execute(insert(plans).values(number=plan.number, body=squeezed(body)))
     record_passages(connection, plan)
+    record_marks(connection, plan)
     record_copies(connection, plan, copied)
     for table in plan.tables:
         carry_out(connection, table)

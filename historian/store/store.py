@@ -18,6 +18,7 @@ from historian.history.timeline import Gap, Horizon, TimelineEntry
 from historian.names import TableName
 from historian.plans.passages import Passages
 from historian.plans.plans import Plan, PlanHead, Quarantine
+from historian.plans.source_marks import SourceMarks
 from historian.positions import LogPosition
 from historian.schema.snapshots import Catalog
 from historian.store.contents import head, loosened, references, unpack
@@ -40,6 +41,7 @@ from historian.store.recording import (
     record_quarantine,
     record_resolved,
 )
+from historian.store.source_marks import held_marks
 from historian.store.tables import counts, edits, gaps, plans, progress, quarantines, streams
 from historian.store.timelines import append_entries, held_snapshots, last_number, read_timeline, restore_horizon
 
@@ -247,6 +249,10 @@ class Store(Notes):
             StoreError: the number is taken by another plan, or leaves a hole.
         """
         self._transactions.write(lambda connection: append_plan(connection, plan, copied))
+
+    def source_marks(self) -> SourceMarks:
+        """How far each partition has come in the log of its source, up to the last plan."""
+        return self._transactions.read(held_marks)
 
     def passages(self) -> Passages:
         """Of topics: at which offsets partitions passed to versions, as plans so far have it."""

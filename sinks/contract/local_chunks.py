@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -82,6 +82,18 @@ class LocalChunks(Chunks):
         others = LocalChunks(threads=self._threads, memory_bytes=self._memory_bytes)
         heads = ((head(held), load) for held, load in self._held)
         others._held = [(made, seen(load)) for made, load in heads if made is not None]
+        return others
+
+    def of_table(self, table_id: int) -> Iterator[Chunk]:
+        """The chunks of a table, in order of sequence."""
+        return (load() for head, load in self._held if head.table_id == table_id)
+
+    def with_tables(self, made: Mapping[int, Sequence[Chunk]]) -> LocalChunks:
+        """These, as long as they are open, with others in the place of all chunks of some tables. Close what comes of it, too."""
+        others = LocalChunks(threads=self._threads, memory_bytes=self._memory_bytes)
+        others.fill([lambda: (chunk for chunks in made.values() for chunk in chunks)])
+        others._held += [(head, load) for head, load in self._held if head.table_id not in made]
+        others._held.sort(key=lambda held: held[0].sequence)
         return others
 
     def close(self) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from connectors.readers.kafka.librdkafka import Fetcher
     from connectors.readers.kafka.messages.batch import Batch
+    from historian.names import TableName
 
 __all__ = ["BrokerDown", "Client", "KafkaSettings", "purged"]
 
@@ -68,6 +69,7 @@ class KafkaSettings:
         modes: of a connector of Debezium's that writes no schema.
         message_schema: of a format with a schema that neither its messages have nor a registry, as text.
         keeps_unread: messages that cannot be read are dead letters; else the first one is an error.
+        normalized: of which tables rows may lack those that they take back, which a state has; None: of none.
     """
 
     brokers: str
@@ -79,6 +81,7 @@ class KafkaSettings:
     modes: DebeziumModes = DEFAULT_MODES
     message_schema: str = ""
     keeps_unread: bool = False
+    normalized: Callable[[TableName], bool] | None = None
 
 
 class Client:

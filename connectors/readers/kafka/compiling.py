@@ -12,6 +12,7 @@ from connectors.readers.kafka.kernels import (
     locating,
     moments,
     numbers,
+    sources,
     texts,
 )
 
@@ -24,6 +25,7 @@ KERNELS: tuple[Any, ...] = (
     locating.locate,
     locating.matching,
     changes.moves,
+    sources.source_places,
     changes.missing,
     numbers.integers,
     numbers.booleans,

@@ -23,7 +23,7 @@ from connectors.readers.kafka.tidb.simple import SimpleProtocol
 from connectors.readers.kafka.tidb.simple_avro import avro_reader
 from historian.errors import SourceError
 
-__all__ = ["FORMATS", "advice_of", "decoder_of", "has_statements", "has_watermarks", "writers_of"]
+__all__ = ["FORMATS", "advice_of", "decoder_of", "has_source_places", "has_statements", "has_watermarks", "writers_of"]
 
 _SCHEMALESS = "debezium_json_schemaless"
 
@@ -84,7 +84,15 @@ FORMATS = tuple(_MAKE)
 """Names of all formats."""
 
 _WITH_WATERMARKS = ("ticdc_open_protocol", "ticdc_simple", "ticdc_simple_avro", "ticdc_debezium", "ticdc_canal_json")
-_WITH_STATEMENTS = ("ticdc_open_protocol", "ticdc_simple", "ticdc_simple_avro", "ticdc_debezium")
+_WITH_STATEMENTS = (
+    "debezium_json",
+    "debezium_avro",
+    "debezium_json_schema",
+    "ticdc_open_protocol",
+    "ticdc_simple",
+    "ticdc_simple_avro",
+    "ticdc_debezium",
+)
 
 
 def decoder_of(
@@ -119,7 +127,12 @@ def writers_of(registry: RegistrySettings | None) -> Writers | None:
 def has_statements(name: str) -> bool:
     """Whether messages of the format *name* may be statements."""
     flat = FLAT_FORMATS.get(name)
-    return name in _WITH_STATEMENTS or (flat is not None and bool(flat.is_ddl or flat.ddl_ops))
+    return name in _WITH_STATEMENTS or (flat is not None and bool(flat.is_ddl or flat.ddl_ops or flat.truncate))
+
+
+def has_source_places(name: str) -> bool:
+    """Whether messages of the format *name* say where their changes stand in the source's log, so that those are known that come again."""
+    return name in ("debezium_json", "debezium_json_schemaless")
 
 
 def has_watermarks(name: str) -> bool:

@@ -2,43 +2,52 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from connectors.readers.kafka.avro.columnar import AvroLocator
 from connectors.readers.kafka.avro.events import AvroEventReader
 from connectors.readers.kafka.debezium import columnar as debezium
+from connectors.readers.kafka.debezium.envelope import SOURCES
 from connectors.readers.kafka.debezium.events import EventReader
 from connectors.readers.kafka.formats import columnar as flat
 from connectors.readers.kafka.formats.decoder import FlatDecoder
-from connectors.readers.kafka.located.batches import Locator
+from connectors.readers.kafka.located.batches import Locator, Lone, never
 from connectors.readers.kafka.messages.events import Decoder
 
 __all__ = ["locator_of", "scanning_locator_of"]
 
 
-def locator_of(decoder: Decoder) -> Locator | None:
-    """What finds the rows of batches of messages that *decoder* reads for their rows; None where compiled code does not read its format."""
+def locator_of(decoder: Decoder, lone: Lone = never) -> Locator | None:
+    """What finds the rows of batches of messages that *decoder* reads for their rows; None where compiled code does not read its format.
+
+    Args:
+        lone: as of :class:`connectors.readers.kafka.located.batches.Locator`.
+    """
     if isinstance(decoder, EventReader):
-        return _event_locator(decoder)
+        return _event_locator(decoder, lone)
     if isinstance(decoder, AvroEventReader):
-        return AvroLocator(decoder)
+        return AvroLocator(decoder, lone)
     if isinstance(decoder, FlatDecoder):
         form = flat.form_of(decoder.format)
-        return None if form is None else Locator(form, lambda key, value: flat.known_of(decoder, key, value))
+        return None if form is None else Locator(form, lambda key, value: flat.known_of(decoder, key, value), lone)
     return None
 
 
-def scanning_locator_of(decoder: Decoder) -> Locator | None:
+def scanning_locator_of(decoder: Decoder, lone: Lone = never) -> Locator | None:
     """What finds the rows of batches whose messages tell the same schema; None where compiled code does not see whether they do."""
     if isinstance(decoder, EventReader):
-        return _event_locator(decoder)
+        return _event_locator(decoder, lone, SOURCES)
     if isinstance(decoder, AvroEventReader):
-        return locator_of(decoder)
+        return locator_of(decoder, lone)
     if not isinstance(decoder, FlatDecoder):
         return None
     form = flat.form_of(decoder.format)
     if form is None or not form.told:
         return None  # kinds of values would have to be looked at
-    return Locator(form, lambda key, value: flat.told_of(decoder, form, key, value))
+    return Locator(form, lambda key, value: flat.told_of(decoder, form, key, value), lone)
 
 
-def _event_locator(decoder: EventReader) -> Locator:
-    return Locator(debezium.FORM, lambda key, value: debezium.known_of(decoder, key, value))
+def _event_locator(decoder: EventReader, lone: Lone, sources: tuple[str, ...] = ()) -> Locator:
+    return Locator(
+        replace(debezium.FORM, sources=sources), lambda key, value: debezium.known_of(decoder, key, value), lone
+    )

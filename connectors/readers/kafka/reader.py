@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from connectors.readers.base import (
     Bound,
@@ -23,6 +23,9 @@ from historian.errors import LogPurged, LogReplaced, SourceError, UnsupportedEve
 from historian.plans.plans import PartitionRange, PlannedRange, PlannedTable
 from historian.positions import KAFKA, LogPosition, PreparedXa, TopicOffsets
 from historian.positions.places import Place
+
+if TYPE_CHECKING:
+    from historian.plans.source_marks import SourceMarks
 
 # Kernels are imported where messages are read: to know where a topic ends, as the status asks, takes none.
 __all__ = ["KafkaReader"]
@@ -43,6 +46,7 @@ class KafkaReader:
         self._message_bytes = 0.0
         self.on_bound: Callable[[LogPosition], None] | None = None
         self.stated_us: Callable[[], Iterable[int]] | None = None
+        self.marks: Callable[[], SourceMarks] | None = None
 
     def __getstate__(self) -> KafkaSettings:
         return self._settings
@@ -139,7 +143,7 @@ class KafkaReader:
         if until is not None:
             ends = {partition: min(end, until.offsets.offset(*partition) or 0) for partition, end in ends.items()}
         ranges = {partition: (at, max(at, ends[partition])) for partition, at in begins.items()}
-        scan = TopicScan(ranges, self._settings, self._writers)
+        scan = TopicScan(ranges, self._settings, self._writers, {} if self.marks is None else self.marks())
         # A plan that ended with a watermark left it right before this one.
         back = int(has_watermarks(self._settings.format))
         wanted = {at: (max(bounds[at][0], begin - back), end) for at, (begin, end) in ranges.items() if end > begin}
@@ -181,7 +185,7 @@ class KafkaReader:
         begun: dict[str, int] | None = None,
     ) -> Iterator[Chunk]:
         """Rows of *tables* in *planned*, see :class:`connectors.readers.base.Reader`."""
-        from connectors.readers.kafka.located.batches import runs_of
+        from connectors.readers.kafka.located.batches import never, runs_of
         from connectors.readers.kafka.locators import locator_of
         from connectors.readers.kafka.rows import ChunkMaker
 
@@ -197,14 +201,15 @@ class KafkaReader:
             modes=self._settings.modes,
             message_schema=self._settings.message_schema,
         )
-        maker = ChunkMaker(planned, tables, sequence=sequence, as_text=as_text, stops=stops)
+        lone = self._settings.normalized or never
+        maker = ChunkMaker(planned, tables, sequence=sequence, as_text=as_text, stops=stops, normalized=lone)
         partition = (planned.topic, planned.partition)
         # A plan that was made with dead letters has them whatever the configuration says by now.
         keeps_unread = self._settings.keeps_unread or planned.unread > 0
         self._checked(partition, planned.start, *self._client.bounds(partition))
-        locator = locator_of(decoder)
+        locator = locator_of(decoder, lone)
         with closing(self._client.batches({partition: (planned.start, planned.end)})) as batches:
-            for _, batch in batches:
+            for batch in (each for _, fetched in batches for each in fetched.without(planned.repeated)):
                 for run in runs_of(locator, batch):
                     if not isinstance(run, int):
                         yield from maker.take_located(run)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.readers.kafka.located.batches import LocatedRows, interleaved
+from connectors.readers.kafka.located.batches import LocatedRows, interleaved, never
 from connectors.readers.kafka.messages.events import Conventions, Event, RowSchema
-from connectors.readers.kafka.messages.whole_rows import check_whole
+from connectors.readers.kafka.messages.whole_rows import check_whole, is_lone
 from connectors.readers.kafka.parts import ColumnRows, EventRows, moved
 from historian.changelog.chunks import Chunk, unread_chunk
 from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
@@ -63,10 +63,18 @@ class ChunkMaker:
         sequence: number of the first chunk.
         as_text: temporal columns are the server's own text.
         stops: a value that cannot be represented ends its table's rows, and a chunk says so.
+        normalized: of which tables rows may lack those that they take back: an update is +C alone then, and a delete a -R of the key.
     """
 
     def __init__(
-        self, planned: PartitionRange, tables: Sequence[PlannedTable], *, sequence: int, as_text: bool, stops: bool
+        self,
+        planned: PartitionRange,
+        tables: Sequence[PlannedTable],
+        *,
+        sequence: int,
+        as_text: bool,
+        stops: bool,
+        normalized: Callable[[TableName], bool] = never,
     ) -> None:
         self._planned = planned
         self._tables = {table.table_id: table for table in tables}
@@ -83,6 +91,7 @@ class ChunkMaker:
         self._is_whole = all(passage.snapshot or passage.table_id in self._tables for passage in planned.passages)
         self._sequence = sequence
         self._as_text, self._stops = as_text, stops
+        self._normalized = normalized
         stops_here = [
             table.quarantine.place.offset
             for table in tables
@@ -184,6 +193,11 @@ class ChunkMaker:
 
     def _operations(self, event: Event, offset: int, written: Snapshot) -> Iterable[tuple[Op, dict[str, Any]]]:
         before, after = event.before, event.after
+        if self._normalized(event.table):
+            if is_lone(event) and after is not None:
+                return ((Op.CORRECT_TO, after),)
+            if event.keyed and before is not None:
+                return ((Op.RETRACT, {column.name: before.get(column.name) for column in written.columns}),)
         check_whole(event, f"{self._planned.file}:{offset}", [column.name for column in written.columns])
         if event.op == "u" and _moves(before or {}, after or {}, written):
             return ((Op.RETRACT, before or {}), (Op.APPEND, after or {}))

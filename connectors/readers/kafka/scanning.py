@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from connectors.readers.base import SchemaMet, Statement
-from connectors.readers.kafka.decoders import advice_of, decoder_of, has_statements
-from connectors.readers.kafka.located.batches import LocatedRows, interleaved, runs_of
+from connectors.readers.kafka.decoders import advice_of, decoder_of, has_source_places, has_statements
+from connectors.readers.kafka.located.batches import LocatedRows, interleaved, never, runs_of
 from connectors.readers.kafka.locators import scanning_locator_of
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent, Watermark
+from connectors.readers.kafka.repeats import Places, Repeats
 from connectors.readers.kafka.row_times import RowTimes
 from historian.ddl import StatementContext
 from historian.errors import UnsupportedEvent
-from historian.plans.plans import LATE, UNREADABLE, PartitionRange
+from historian.plans.plans import LATE, REPEATED, UNREADABLE, PartitionRange
 from historian.positions.places import Place
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from connectors.readers.kafka.messages.batch import Batch
     from connectors.readers.kafka.partitions import Partition
     from historian.names import TableName
+    from historian.plans.source_marks import SourceMarks
 
 __all__ = ["TopicScan"]
 
@@ -53,13 +55,18 @@ class TopicScan:
     Args:
         ranges: of each partition the first offset, and the one behind the last.
         writers: see :func:`connectors.readers.kafka.decoders.writers_of`.
+        marks: how far partitions have come in the source's log before.
 
     Attributes:
         found: schemas and statements, each with its time in the source, which never goes back within a partition.
     """
 
     def __init__(
-        self, ranges: Mapping[Partition, tuple[int, int]], settings: KafkaSettings, writers: Writers | None = None
+        self,
+        ranges: Mapping[Partition, tuple[int, int]],
+        settings: KafkaSettings,
+        writers: Writers | None = None,
+        marks: SourceMarks | None = None,
     ) -> None:
         self._ranges = ranges
         self._parts: dict[Partition, list[PartitionRange]] = {partition: [] for partition in ranges}
@@ -71,6 +78,11 @@ class TopicScan:
         self._promised_us: dict[Partition, int] = {}
         self._closed: dict[Partition, _Closed] = {}
         self._row_times: dict[tuple[Partition, TableName], RowTimes] = {}
+        self._repeats = {
+            partition: Repeats((marks or {}).get(f"{partition[0]}:{partition[1]}"))
+            for partition in (ranges if has_source_places(settings.format) else ())
+        }
+        self._repeated: dict[Partition, list[tuple[int, int]]] = {partition: [] for partition in ranges}
         self._has_statements = has_statements(settings.format)
         # What one partition tells bit by bit says nothing of another one, which may be further.
         self._decoders = {
@@ -84,7 +96,10 @@ class TopicScan:
             )
             for partition in ranges
         }
-        self._locators = {partition: scanning_locator_of(decoder) for partition, decoder in self._decoders.items()}
+        self._locators = {
+            partition: scanning_locator_of(decoder, settings.normalized or never)
+            for partition, decoder in self._decoders.items()
+        }
         self._advice = advice_of(settings.format)
         self._keeps_unread = settings.keeps_unread
         self._passed_over: dict[Partition, Counter[str]] = {partition: Counter() for partition in ranges}
@@ -108,6 +123,7 @@ class TopicScan:
             self._begun[partition] = self._reached[partition]
             self._bytes[partition] = 0
             self._passed_over[partition] = Counter()
+            self._repeated[partition] = []
 
     def look_back(self, partition: Partition, batch: Batch) -> None:
         """Looks at messages before the scan's start, of which a watermark holds for those behind it."""
@@ -122,6 +138,21 @@ class TopicScan:
 
     def _take_batch(self, partition: Partition, batch: Batch) -> None:
         """Takes the next messages of a partition: where compiled code finds no other schema than the last one, it does no more."""
+        self._places = Places(len(batch))
+        self._take_messages(partition, batch)
+        if partition in self._repeats:
+            for number in np.flatnonzero(self._repeats[partition].take(self._places, batch.values)).tolist():
+                self._pass_over_repeat(partition, int(batch.offsets[number]))
+
+    def _pass_over_repeat(self, partition: Partition, offset: int) -> None:
+        self._passed_over[partition][REPEATED] += 1
+        found = self._repeated[partition]
+        if found and found[-1][1] == offset:
+            found[-1] = (found[-1][0], offset + 1)
+        else:
+            found.append((offset, offset + 1))
+
+    def _take_messages(self, partition: Partition, batch: Batch) -> None:
         locator = self._locators[partition]
         if locator is None:
             self._look_at(partition, batch, range(len(batch)), range(len(batch)))
@@ -140,6 +171,10 @@ class TopicScan:
                 continue
             by_table: dict[TableName, list[LocatedRows]] = {}
             for found in run:
+                if partition in self._repeats:
+                    numbers = np.searchsorted(batch.offsets, found.offsets)
+                    self._places.words[numbers] = found.places()
+                    self._places.times_us[numbers] = found.times
                 self.event_time_us = max(self.event_time_us, int(found.times.max()))
                 by_table.setdefault(found.known.table, []).append(found)
             for table, of_table in by_table.items():
@@ -194,6 +229,8 @@ class TopicScan:
             if isinstance(event, SqlEvent):
                 self._take_statement(event, partition, place)
                 continue
+            if not located and value is not None and partition in self._repeats:
+                self._places.note(number, value, event.event_time_us)
             if not located and event.event_time_us < self._promised_us.get(partition, event.event_time_us):
                 self._passed_over[partition][LATE] += 1
             if self._has_statements:
@@ -287,4 +324,6 @@ class TopicScan:
             end=self._reached[partition],
             bytes_read=self._bytes[partition],
             passed_over=tuple(sorted(self._passed_over[partition].items())),
+            repeated=tuple(self._repeated[partition]),
+            mark=self._repeats[partition].mark if partition in self._repeats else None,
         )

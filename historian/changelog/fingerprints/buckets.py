@@ -74,9 +74,9 @@ class Fingerprints:
         return _hashed(rows, self._key or rows.schema.names, np.full(rows.num_rows, self._seed, np.uint64))
 
 
-def row_hashes(rows: pa.Table, names: Sequence[str]) -> NDArray[np.uint64]:
-    """A hash of each row's values in the columns *names*, of types that rows of changelogs have."""
-    return _hashed(rows, names, np.zeros(rows.num_rows, np.uint64))
+def row_hashes(rows: pa.Table, names: Sequence[str], seed: int = 0) -> NDArray[np.uint64]:
+    """A hash of each row's values in the columns *names*, of types that rows of changelogs have; of another *seed* another one."""
+    return _hashed(rows, names, np.full(rows.num_rows, seed, np.uint64))
 
 
 def _lengths(rows: pa.Table) -> NDArray[np.int64]:

@@ -12,9 +12,10 @@ from connectors.readers.kafka.debezium import columnar as debezium
 from connectors.readers.kafka.kernels import avro_values
 from connectors.readers.kafka.kernels import layout as at
 from connectors.readers.kafka.located import columns
-from connectors.readers.kafka.located.batches import Locator
+from connectors.readers.kafka.located.batches import Locator, Lone, never
 from connectors.readers.kafka.located.programs import Known
-from connectors.readers.kafka.messages.whole_rows import is_whole
+from connectors.readers.kafka.messages.events import Event
+from connectors.readers.kafka.messages.whole_rows import is_plain_change
 from connectors.readers.kafka.registry.wire import HEADER_BYTES
 from historian.errors import UnsupportedEvent
 
@@ -34,10 +35,10 @@ _NONE, _NO_HEADER = -1, -2
 
 
 class AvroLocator(Locator):
-    """Finds the rows of batches that *reader* reads one by one. Not for several threads at once."""
+    """Finds the rows of batches that *reader* reads one by one; *lone* as of :class:`Locator`. Not for several threads at once."""
 
-    def __init__(self, reader: AvroEventReader) -> None:
-        self._reader = reader
+    def __init__(self, reader: AvroEventReader, lone: Lone = never) -> None:
+        self._reader, self._lone = reader, lone
         self.tombstones = True
         self._by_schemas: dict[tuple[int, int], list[AvroProgram]] = {}
 
@@ -79,9 +80,9 @@ class AvroLocator(Locator):
         key, value = batch.keys[number], batch.values[number] or b""
         try:
             events = self._reader.events(key, value, "a message")
-            if not events or not is_whole(events[0]) or not self._reader.is_plain(value):
+            event = events[0] if events else None
+            if not isinstance(event, Event) or not is_plain_change(event) or not self._reader.is_plain(value):
                 return None
-            event = events[0]
             known = Known(
                 table=event.table,
                 names=tuple(field.column.name for field in event.schema.fields),
@@ -89,7 +90,7 @@ class AvroLocator(Locator):
                 written=None,
                 prefix=value[:HEADER_BYTES],
             )
-            return AvroProgram(self._reader.writer(value), known)
+            return AvroProgram(self._reader.writer(value), known, lone_updates=self._lone(known.table))
         except (UnsupportedEvent, Unwalkable):
             return None
 

@@ -8,7 +8,7 @@ from connectors.readers.kafka.avro.writers import Writer, Writers
 from connectors.readers.kafka.debezium.changes import changed, is_change
 from connectors.readers.kafka.debezium.names import is_of_mysql
 from connectors.readers.kafka.debezium.schemas import UNLIKE_A_SCHEMA, columns_of
-from connectors.readers.kafka.messages.events import Event, RowSchema
+from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent
 from historian.errors import UnsupportedEvent
 
 __all__ = ["AvroEventReader"]
@@ -30,7 +30,7 @@ class AvroEventReader:
         value: bytes | None,
         where: str,
         time_us: int = 0,  # noqa: ARG002 messages tell when the source changed the row
-    ) -> tuple[Event, ...]:
+    ) -> tuple[Event | SqlEvent, ...]:
         """The event of a message; none of one that is no change of a row: a tombstone, a heartbeat, or another message of Debezium's own.
 
         Args:

@@ -180,10 +180,10 @@ def instructions_of(writer: Writer) -> tuple[NDArray[np.int64], dict[str, int]]:
 class AvroProgram:
     """Leads the walk over messages of one writer's schema and table, and holds the rows of the last one. Not for several threads at once.
 
-    A :class:`connectors.readers.kafka.located.programs.RowProgram`.
+    *lone_updates*: an update without the row before it is its row alone. A :class:`connectors.readers.kafka.located.programs.RowProgram`.
     """
 
-    def __init__(self, writer: Writer, known: Known) -> None:
+    def __init__(self, writer: Writer, known: Known, *, lone_updates: bool = False) -> None:
         self.known, self._writer = known, writer
         self._code, self.slots = instructions_of(writer)
         self._facts = np.zeros(avro.META_WORDS, np.int64)
@@ -195,6 +195,7 @@ class AvroProgram:
         state[avro.HEADER_BYTES] = len(known.prefix)
         state[avro.INSTRUCTIONS], state[avro.FACTS] = self._code.ctypes.data, self._facts.ctypes.data
         state[avro.COLUMNS] = len(self.slots)
+        state[avro.LONE_UPDATES] = int(lone_updates)
         for word, name in ((avro.DATABASE, self._names[0]), (avro.TABLE, self._names[1])):
             state[word], state[word + 1] = name.ctypes.data, len(name) - 1
         self._room(64)

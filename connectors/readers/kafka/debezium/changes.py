@@ -9,10 +9,11 @@ from typing import Any
 from connectors.readers.kafka.debezium.documents import document_change
 from connectors.readers.kafka.debezium.names import is_of_mysql, table_name
 from connectors.readers.kafka.debezium.times import time_us
-from connectors.readers.kafka.messages.events import Event, RowSchema
+from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent
 from historian.errors import UnsupportedEvent
+from historian.names import TableName
 
-__all__ = ["UNAVAILABLE", "changed", "is_change"]
+__all__ = ["UNAVAILABLE", "changed", "is_change", "truncated"]
 
 UNAVAILABLE = "__debezium_unavailable_value"
 """What stands for a value that an update did not change and the source's log does not hold (PostgreSQL's TOAST, LOBs of Oracle)."""
@@ -33,8 +34,8 @@ def changed(
     where: str,
     unlike: Callable[[str, str], UnsupportedEvent],
     key: Callable[[], Mapping[str, Any] | None] = lambda: None,
-) -> Event | None:
-    """The event of an envelope; None for a message of the source's log, which changes no row.
+) -> Event | SqlEvent | None:
+    """The event of an envelope, a statement for a TRUNCATE; None for a message of the source's log, which changes no row.
 
     Args:
         schema: gives that of its rows.
@@ -50,13 +51,15 @@ def changed(
     source, op = payload["source"], payload["op"]
     if op == "m":
         return None
+    if op == "t":
+        return truncated(table_name(source), time_us(source, where, unlike))
     if op not in ("c", "r", "u", "d"):
         raise UnsupportedEvent(
             "an operation that is not read yet",
             where=where,
             found=op,
-            expected="c, r, u or d",
-            next_step="have the connector leave it out: skipped.operations=t is its default",
+            expected="c, r, u, d or t",
+            next_step="have the connector leave it out by skipped.operations",
         )
     if source.get("collection") is not None:
         return document_change(payload, where, unlike, key)
@@ -81,6 +84,12 @@ def changed(
         keyed=keyed,
         unknown=unknown,
     )
+
+
+def truncated(table: TableName, event_time_us: int) -> SqlEvent:
+    """The statement that a message of a TRUNCATE stands for."""
+    name = ".".join(f"`{part.replace('`', '``')}`" for part in (table.database, table.table) if part)
+    return SqlEvent(sql=f"TRUNCATE TABLE {name}", database=table.database, event_time_us=event_time_us)
 
 
 def _has_key_alone(before: Mapping[str, Any], key: Mapping[str, Any]) -> bool:

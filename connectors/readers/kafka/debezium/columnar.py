@@ -14,7 +14,8 @@ from connectors.readers.kafka.debezium.times import LAST_US
 from connectors.readers.kafka.located import columns
 from connectors.readers.kafka.located.forms import JsonForm
 from connectors.readers.kafka.located.programs import Known
-from connectors.readers.kafka.messages.whole_rows import is_whole
+from connectors.readers.kafka.messages.events import Event
+from connectors.readers.kafka.messages.whole_rows import is_plain_change
 from historian.errors import UnsupportedEvent
 from historian.schema.snapshots import INTEGER_TYPES
 from historian.values.arrow_types import arrow_type
@@ -58,7 +59,9 @@ def known_of(reader: EventReader, key: bytes | None, value: bytes) -> Known | No
         event = reader.event(key, value, "")
     except UnsupportedEvent:
         return None
-    if event is None or not is_whole(event) or not reader.is_plain(value) or not (key is None or PAYLOAD in key):
+    if not isinstance(event, Event) or not reader.is_plain(value) or not (key is None or PAYLOAD in key):
+        return None
+    if not is_plain_change(event):
         return None
     return Known(
         table=event.table,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["MEMBERS"]
+__all__ = ["MEMBERS", "SOURCES"]
 
 _SOURCE = (
     "version", "connector", "name", "ts_ms", "snapshot", "db", "sequence", "ts_us", "ts_ns", "table", "server_id", "gtid", "file",
@@ -21,3 +21,6 @@ MEMBERS = (
     "ts_ns",
 )
 """Paths, a dot leading into an object."""
+
+SOURCES = ("source.gtid", "source.file", "source.pos", "source.row")
+"""Paths of what says where a change stands in MySQL's log, or MariaDB's."""

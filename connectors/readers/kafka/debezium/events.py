@@ -54,8 +54,8 @@ class EventReader:
         found = self.event(key, value, where)
         return () if found is None else (found,)
 
-    def event(self, key: bytes | None, value: bytes | None, where: str) -> Event | None:
-        """The event of a message; None for one that is no change of a row.
+    def event(self, key: bytes | None, value: bytes | None, where: str) -> Event | SqlEvent | None:
+        """The event of a message, a statement for a TRUNCATE; None for one that is no change of a row.
 
         That is a tombstone, a heartbeat, a begin or end of a transaction, a change of a schema, a message of the source's log.
 

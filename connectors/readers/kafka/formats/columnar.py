@@ -13,7 +13,7 @@ from connectors.readers.kafka.located import columns
 from connectors.readers.kafka.located.forms import JsonForm
 from connectors.readers.kafka.located.programs import Known, Program
 from connectors.readers.kafka.messages.events import Event
-from connectors.readers.kafka.messages.whole_rows import is_whole
+from connectors.readers.kafka.messages.whole_rows import is_plain_change
 from historian.errors import UnsupportedEvent
 from historian.schema.snapshots import BYTE_TYPES, INTEGER_TYPES, TEXT_TYPES
 from historian.values.arrow_types import arrow_type
@@ -67,7 +67,7 @@ def known_of(decoder: FlatDecoder, key: bytes | None, value: bytes) -> Known | N
     if (
         not isinstance(first, Event)
         or not rows
-        or any(isinstance(each, Event) and not is_whole(each) for each in events)
+        or any(isinstance(each, Event) and not is_plain_change(each) for each in events)
     ):
         return None
     if decoder.format.schema and not decoder.names_database(value):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from connectors.readers.kafka.debezium.changes import truncated
 from connectors.readers.kafka.debezium.names import schema_name
 from connectors.readers.kafka.formats.schemas import UNTOLD, inferred, told
 from connectors.readers.kafka.formats.tables import FlatFormat
@@ -71,6 +72,8 @@ class FlatDecoder:
             return self._statement(message, where)
         if op in form.passed_over:
             return ()
+        if form.truncate and op == form.truncate:
+            return (truncated(self._table(message, where), self._time_us(message, form.time_unit_us, where)),)
         if form.watermark and op == form.watermark:
             return self._watermark(message, where)
         if op not in form.ops:
@@ -109,7 +112,7 @@ class FlatDecoder:
             old = None
         if old is not None and len(old) != len(after):
             raise UnsupportedEvent(
-                "an update without the row before it",
+                "an update without all rows before it",
                 where=f"{table} at {where}",
                 expected=f"`{form.old}` with a former row for each row of `{form.data}`",
                 found=f"{len(old)} former rows of {len(after)}",

@@ -30,6 +30,7 @@ class FlatFormat:
         no_rows: fields which mark messages that are neither a row nor a statement, each element all of one kind.
         key: the field of the key's columns; ``key_prefix``: of fields in the message's key that are key columns; None: the key has none.
         types: the field of column types by name; ``types_are``: "types", or "type_names" where they lack lengths and labels.
+        truncate: the value of ``op`` of a TRUNCATE of the table; "": there is none.
         sql: the field of a statement's text; ``is_ddl``: a field that is true of statements; ``ddl_ops``: values of ``op`` of statements.
         ddl_unit_us: of ``time`` in statements.
         partial: a field that is true where a row is not whole; ``partial_fix``: what to set at the producer.
@@ -62,6 +63,7 @@ class FlatFormat:
     key_prefix: str | None = None
     types: str = ""
     types_are: str = "types"
+    truncate: str = ""
     sql: str = ""
     is_ddl: str = ""
     ddl_ops: frozenset[str] = frozenset()
@@ -200,6 +202,7 @@ _DEBEZIUM = FlatFormat(
     op="op",
     ops={"c": "c", "r": "r", "u": "u", "d": "d"},
     passed_over=frozenset(("m",)),
+    truncate="t",
     data="after",
     old="before",
     deleted="before",

@@ -7,7 +7,7 @@ from typing import Any
 from connectors.readers.kafka.debezium.changes import changed, is_change
 from connectors.readers.kafka.debezium.schemas import UNLIKE_A_SCHEMA, columns_of
 from connectors.readers.kafka.json_schema.schemas import JsonSchema
-from connectors.readers.kafka.messages.events import Event, RowSchema
+from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent
 from connectors.readers.kafka.messages.parsing import parsed
 from connectors.readers.kafka.registry.client import SchemaRegistry
 from connectors.readers.kafka.registry.wire import HEADER_BYTES, schema_id
@@ -33,7 +33,7 @@ class JsonSchemaReader:
         value: bytes | None,
         where: str,
         time_us: int = 0,  # noqa: ARG002 messages tell when the source changed the row
-    ) -> tuple[Event, ...]:
+    ) -> tuple[Event | SqlEvent, ...]:
         """The event of a message, see :class:`connectors.readers.kafka.messages.events.Decoder`; none of one that is no change of a row.
 
         Raises:

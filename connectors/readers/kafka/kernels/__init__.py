@@ -2,6 +2,6 @@
 
 What a format calls things does not belong here, nor what is done with a message that a kernel does not understand.
 
-Open to other rooms: ``avro_layout``, ``avro_values``, ``avro_walk``, ``changes``, ``gathering``,
-``layout``, ``locating``, ``moments``, ``numbers``, ``texts``.
+Open to other rooms: ``avro_layout``, ``avro_values``, ``avro_walk``, ``changes``, ``gathering``, ``layout``, ``locating``, ``moments``, ``numbers``,
+``sources``, ``texts``.
 """

@@ -62,4 +62,5 @@ ROW_IMAGE = 16  # address of a word a row: its image
 ROW_MESSAGE = 17
 ROW_OP = 18  # address of a byte a row
 ROWS_USED = 19  # in, out
-STATE_WORDS = 20
+LONE_UPDATES = 20  # whether an update without the row before it is its row alone
+STATE_WORDS = 21

@@ -211,9 +211,10 @@ def _changes(state: int, message: int) -> bool:
             return False
         _add(state, message, after, _APPEND)
     elif op == _U:
-        if after == 0 or before == 0:
+        if after == 0 or (before == 0 and load_i64(state + 8 * avro.LONE_UPDATES) == 0):
             return False
-        _add(state, message, before, _CORRECT_FROM)
+        if before:
+            _add(state, message, before, _CORRECT_FROM)
         _add(state, message, after, _CORRECT_TO)
     elif op == _D:
         if before == 0:

@@ -158,7 +158,7 @@ def changes(state: int, message: int, meta: int) -> bool:
     if count < 0:
         return False
     image = load_i64(meta + 8 * (after + 1))
-    if code == at.UPDATED:
+    if code == at.UPDATED or (code == at.WRITTEN and not _is_no_row(meta, before)):
         if _rows(state, meta, before) != count:
             return False
         former = load_i64(meta + 8 * (before + 1))
@@ -168,8 +168,9 @@ def changes(state: int, message: int, meta: int) -> bool:
             _add(state, message, former + number, _CORRECT_FROM, number)
             _add(state, message, image + number, _CORRECT_TO, number)
     else:
+        op = _RETRACT if code == at.DELETED else _CORRECT_TO if code == at.WRITTEN else _APPEND
         for number in range(count):
-            _add(state, message, image + number, _RETRACT if code == at.DELETED else _APPEND, number)
+            _add(state, message, image + number, op, number)
     store_i64(load_i64(state + 8 * at.TIMES) + 8 * message, time_us)
     return True
 

@@ -122,6 +122,7 @@ SLOW = 3  # it is not understood here
 CREATED = 0
 UPDATED = 1
 DELETED = 2
+WRITTEN = 3  # an update; without the row before it, its row alone
 
 # ---- what a kernel says of a value ----------------------------------------------------------------------------------
 NO_VALUE = 0

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from connectors.readers.kafka.located.forms import JsonForm
     from connectors.readers.kafka.messages.batch import Batch, Texts
+    from historian.names import TableName
 
-__all__ = ["FEWEST_LOCATED", "Learn", "LocatedRows", "Locator", "interleaved", "runs_of"]
+__all__ = ["FEWEST_LOCATED", "Learn", "LocatedRows", "Locator", "Lone", "interleaved", "never", "runs_of"]
 
 FEWEST_LOCATED = 64
 """Fewer messages at once are read one by one: that is sooner done than having compiled code look at them."""
@@ -52,6 +53,7 @@ class LocatedRows:
     Attributes:
         begin, end: which of the program's rows.
         offsets, times: of their messages, a row each; times in UTC microseconds.
+        meta: words of all messages of the batch, where the program has some.
     """
 
     program: RowProgram
@@ -60,6 +62,13 @@ class LocatedRows:
     end: int
     offsets: NDArray[np.int64]
     times: NDArray[np.int64]
+    meta: NDArray[np.int64]
+
+    def places(self) -> NDArray[np.int64]:
+        """Where the rows' changes stand in the source's log, see :meth:`.programs.Program.places`; of none it is told where nobody looks."""
+        if not isinstance(self.program, Program):
+            return np.zeros((len(self), 6), np.int64)
+        return self.program.places(self.texts, self.meta, self.program.row_messages[self.begin : self.end])
 
     @property
     def known(self) -> Known:
@@ -90,6 +99,7 @@ class LocatedRows:
             end=self.begin + end,
             offsets=self.offsets[begin:end],
             times=self.times[begin:end],
+            meta=self.meta,
         )
 
     def __len__(self) -> int:
@@ -99,20 +109,30 @@ class LocatedRows:
 Learn = Callable[[bytes | None, bytes], Known | None]
 """What is known of messages such as the one with that key and value; None where that is nothing."""
 
+Lone = Callable[["TableName"], bool]
+"""Whether updates of a table that lack the row before are that of their key alone; else they are not understood."""
+
+
+def never(_: TableName) -> bool:
+    """Of no table."""
+    return False
+
 
 class Locator:
     """Finds the rows of batches. What it learns of one message serves for others like it. Not for several threads at once.
 
     Args:
         form: of the format.
-        learn: see :data:`Learn`.
+        learn: see :data:`Learn`; *lone*: see :data:`Lone`.
 
     Attributes:
         tombstones: a message without a value changes nothing.
     """
 
-    def __init__(self, form: JsonForm, learn: Learn) -> None:
+    def __init__(self, form: JsonForm, learn: Learn, lone: Lone = never) -> None:
         self._form, self._learn = form, learn
+        ops = {name: "w" if code == "u" else code for name, code in form.ops.items()}
+        self._lone, self._lone_form = lone, replace(form, ops=ops)
         self.tombstones = form.tombstones
         self._programs: dict[Known, Program] = {}
         self._meta_words = meta_words(form)
@@ -129,6 +149,7 @@ class Locator:
             return
         status = np.zeros(count, np.uint8)
         times = np.empty(count, np.int64)
+        self._meta = np.zeros(0, np.int64)
         programs = self._located(batch, texts, status, times)
         slow = np.flatnonzero(status != at.LOCATED)
         if len(slow) * _MOST_SLOW > count:
@@ -145,6 +166,7 @@ class Locator:
                         end=behind,
                         offsets=batch.offsets[messages],
                         times=times[messages],
+                        meta=self._meta,
                     )
                     for program, first, behind in _within(programs, begin, end)
                     for messages in [program.row_messages[first:behind]]
@@ -157,7 +179,7 @@ class Locator:
         self, batch: Batch, texts: Texts, status: NDArray[np.uint8], times: NDArray[np.int64]
     ) -> Sequence[RowProgram]:
         """The programs that have rows of the batch; *status* says which messages are located."""
-        meta = np.zeros(len(batch) * self._meta_words, np.int64)
+        meta = self._meta = np.zeros(len(batch) * self._meta_words, np.int64)
         status[texts.absent] = at.LOCATED if self._form.tombstones else at.SLOW
         used: list[Program] = []
         waiting = list(self._programs.values())
@@ -193,7 +215,8 @@ class Locator:
                 known = replace(known, names=tuple(dict.fromkeys((*known.names, *other.names))))
         if len(self._programs) >= _MOST_PROGRAMS:
             self._programs.clear()
-        found = self._programs[known] = Program(self._form, known)
+        form = self._lone_form if self._lone(known.table) else self._form
+        found = self._programs[known] = Program(form, known)
         return found
 
 

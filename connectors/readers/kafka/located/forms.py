@@ -14,7 +14,7 @@ class JsonForm:
 
     Attributes:
         members: paths of all that messages usually have, in that order. What is not among them is looked at too, and passed over.
-        op: the operation; ``ops``: of each name "c", "u" or "d".
+        op: the operation; ``ops``: of each name "c", "u", "d", or "w" of an update that may lack the row before it.
         database, table: of the source.
         time: a number of ``time_unit_us``; where it is missing or NULL ``coarse_time`` of ``coarse_time_unit_us``, and 0 without that too.
         time_bounds_us: the first and the last time that is one.
@@ -27,6 +27,7 @@ class JsonForm:
         told: fields whose text, with the names of a row, tells the schema; two at most, "" where it is told otherwise.
         prefixed: what stands around the object: a text that begins all messages of one schema, and one more brace at the end.
         tombstones: a message without a value changes nothing; else it is not understood.
+        sources: of a scan, where a change stands in the source's log: GTID, file, offset and row in the event; (): that is not looked for.
         exact: numbers are read by their digits, where the compiled code does not read them.
     """
 
@@ -52,3 +53,4 @@ class JsonForm:
     prefixed: bool = False
     tombstones: bool = False
     exact: bool = False
+    sources: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ import orjson
 
 from connectors.readers.kafka.kernels import layout as at
 from connectors.readers.kafka.kernels.locating import locate
+from connectors.readers.kafka.kernels.sources import source_places
 from connectors.readers.kafka.located.forms import JsonForm
 from connectors.readers.kafka.messages.batch import Texts
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Known", "Program", "RowProgram", "meta_words"]
 
-_CODES = {"c": at.CREATED, "r": at.CREATED, "u": at.UPDATED, "d": at.DELETED}
+_CODES = {"c": at.CREATED, "r": at.CREATED, "u": at.UPDATED, "d": at.DELETED, "w": at.WRITTEN}
 _LONGEST_OP = 8
 
 
@@ -59,7 +60,17 @@ class _Node:
 
 def _slots(form: JsonForm) -> dict[str, int]:
     """Where the values of a message go, by path."""
-    wanted = [form.op, form.database, form.table, form.time, form.coarse_time, form.object, *form.false, *form.told]
+    wanted = [
+        form.op,
+        form.database,
+        form.table,
+        form.time,
+        form.coarse_time,
+        form.object,
+        *form.false,
+        *form.told,
+        *form.sources,
+    ]
     slots: dict[str, int] = {}
     used = 0
     for path in (path for path in wanted if path):
@@ -285,6 +296,18 @@ class Program:
         starts = [word & at.START_MASK for word in words]
         lengths = [word >> at.START_BITS & at.LENGTH_MASK for word in words]
         return tuple(texts.between(start, start + length) for start, length in zip(starts, lengths, strict=True))
+
+    def places(self, texts: Texts, meta: NDArray[np.int64], messages: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where the changes of *messages* stand in the source's log, as :func:`.kernels.sources.source_places` tells it."""
+        form = self.form
+        out = np.zeros((len(messages), 6), np.int64)
+        if form.sources:
+            slots = np.array([self._paths[path] for path in (form.op, *form.sources)], np.int64)
+            chosen = np.ascontiguousarray(messages)
+            addresses = (slots.ctypes.data, out.ctypes.data)
+            at_meta = (texts.address, meta.ctypes.data, meta_words(form))
+            source_places(*at_meta, chosen.ctypes.data, len(chosen), *addresses)
+        return out
 
     @property
     def rows(self) -> int:

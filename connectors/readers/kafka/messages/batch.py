@@ -104,5 +104,16 @@ class Batch:
         """Those before *offset*."""
         return self if self.offsets[-1] < offset else self.part(0, int(np.searchsorted(self.offsets, offset)))
 
+    def without(self, ranges: Sequence[tuple[int, int]]) -> Iterator[Batch]:
+        """What is left of them outside of *ranges* of offsets, which are in order; each range's end lies behind it."""
+        begin = 0
+        for place in [
+            *np.searchsorted(self.offsets, np.array(ranges, np.int64).reshape(-1, 2)).tolist(),
+            [len(self)] * 2,
+        ]:
+            if begin < place[0]:
+                yield self.part(begin, place[0])
+            begin = place[1]
+
     def __len__(self) -> int:
         return len(self.offsets)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from connectors.readers.kafka.messages.events import Event
 from historian.errors import UnsupportedEvent
 
-__all__ = ["check_whole", "is_whole"]
+__all__ = ["check_whole", "is_lone", "is_plain_change", "is_whole"]
 
 
 def check_whole(event: Event, place: str, columns: Iterable[str]) -> None:
@@ -29,13 +29,23 @@ def check_whole(event: Event, place: str, columns: Iterable[str]) -> None:
             where=f"{event.table} at {place}",
             expected="whole rows before and after, as binlog_row_image=FULL (PostgreSQL: REPLICA IDENTITY FULL) gives them",
             found=f"op {event.op} with {lacking}",
-            next_step="set it at the source, and have the connector write its topics anew",
+            next_step="set source.normalize: true, or have the producer send it and write its topics anew",
         )
 
 
 def is_whole(event: Event) -> bool:
     """Whether an event lacks nothing of its rows."""
     return not _lacking(event)
+
+
+def is_plain_change(event: object) -> bool:
+    """Whether something is an event that compiled code may understand: it is whole, or lacks the former row alone."""
+    return isinstance(event, Event) and (is_whole(event) or is_lone(event))
+
+
+def is_lone(event: Event) -> bool:
+    """Whether an event is an update that lacks the former row, and nothing else."""
+    return event.op == "u" and event.before is None and event.after is not None and not event.unknown
 
 
 def _lacking(event: Event) -> str:

@@ -32,3 +32,17 @@ def test_messages_before_an_offset_are_those_of_lower_ones(offsets: list[int], b
     batch = Batch.of([None] * len(offsets), [None] * len(offsets), np.sort(offsets))
 
     assert [each for each in sorted(offsets) if each < before] == batch.before(before).offsets.tolist()
+
+
+@given(
+    offsets=st.lists(st.integers(0, 30), min_size=1, unique=True),
+    cuts=st.lists(st.integers(0, 31), unique=True, max_size=6),
+)
+def test_batches_without_ranges_have_the_messages_outside_of_them(offsets: list[int], cuts: list[int]) -> None:
+    batch = Batch.of([None] * len(offsets), [None] * len(offsets), np.sort(offsets))
+    ends = sorted(cuts)
+    ranges = list(zip(ends[::2], ends[1::2], strict=False))
+
+    left = [offset for each in batch.without(ranges) for offset in each.offsets.tolist()]
+
+    assert [each for each in sorted(offsets) if not any(begin <= each < end for begin, end in ranges)] == left

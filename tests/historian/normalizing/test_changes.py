@@ -1,0 +1,173 @@
+"""Rows made whole by the last row of each key."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from historian.changelog.operations import Op
+from historian.ddl import parse_column_type
+from historian.errors import TableStopped
+from historian.normalizing.changes import NormalCounts, normalized
+from historian.normalizing.keys import key_form, keys_of
+from historian.schema.edits import AddColumn, SetPrimaryKey, TruncateTable
+from historian.schema.snapshots import ColumnType
+from models.keyed_changes import (
+    MemoryState,
+    chunk_of,
+    plainly,
+    planned,
+    random_rows,
+    rows_of,
+    snapshot_of,
+    version_of,
+)
+
+
+def kind(text: str) -> ColumnType:
+    return parse_column_type(text, "utf8mb4", "utf8mb4_bin") if "char" in text else parse_column_type(text, None, None)
+
+
+COLUMNS = {"id": (1, kind("int")), "n": (2, kind("int")), "s": (3, kind("varchar(20)"))}
+PLAIN = snapshot_of(COLUMNS)
+FIRST = version_of(1, PLAIN)
+A, R, F, T = Op.APPEND, Op.RETRACT, Op.CORRECT_FROM, Op.CORRECT_TO
+
+
+def one(number: int, n: int | None = None, s: str | None = None) -> dict[str, object]:
+    return {"id": number, "n": n, "s": s}
+
+
+def test_a_lone_change_takes_back_the_row_that_its_key_had_in_an_earlier_plan() -> None:
+    state = MemoryState()
+    normalized(planned(FIRST), [chunk_of([(A, one(1, 1)), (A, one(2, 2))], FIRST)], state)
+    chunks, counts = normalized(planned(FIRST), [chunk_of([(T, one(2, 5)), (R, {"id": 1})], FIRST)], state)
+    assert rows_of(chunks, PLAIN) == [(F, one(2, 2)), (T, one(2, 5)), (R, one(1, 1))]
+    assert counts == NormalCounts()
+
+
+def test_a_lone_change_takes_back_the_row_that_its_key_had_before_in_the_plan() -> None:
+    rows = [(A, one(1, 1)), (T, one(1, 2)), (T, one(1, 3)), (R, {"id": 1}), (A, one(1, 4))]
+    chunks, counts = normalized(
+        planned(FIRST), [chunk_of(rows[:2], FIRST), chunk_of(rows[2:], FIRST, 1)], MemoryState()
+    )
+    assert rows_of(chunks, PLAIN) == [
+        (A, one(1, 1)),
+        (F, one(1, 1)),
+        (T, one(1, 2)),
+        (F, one(1, 2)),
+        (T, one(1, 3)),
+        (R, one(1, 3)),
+        (A, one(1, 4)),
+    ]
+    assert counts == NormalCounts()
+
+
+def test_what_a_source_does_not_send_in_order_is_counted() -> None:
+    rows = [
+        (T, one(1, 1)),  # a change of a key that has no row
+        (A, one(1, 2)),  # an insert of one that has
+        (A, one(1, 2)),  # the same again
+        (R, {"id": 9}),  # a delete of one that has none
+    ]
+    chunks, counts = normalized(planned(FIRST), [chunk_of(rows, FIRST)], MemoryState())
+    assert rows_of(chunks, PLAIN) == [(A, one(1, 1)), (F, one(1, 1)), (T, one(1, 2))]
+    assert counts == NormalCounts(unchanged=1, seen_inserts=1, unseen_updates=1, unseen_deletes=1)
+
+
+def test_the_row_taken_back_has_time_and_place_of_what_takes_it_back() -> None:
+    state = MemoryState()
+    normalized(planned(FIRST), [chunk_of([(A, one(1, 1))], FIRST)], state)
+    (chunk,), _ = normalized(planned(FIRST), [chunk_of([(A, one(2)), (T, one(1, 2))], FIRST, 3)], state)
+    assert chunk.rows.column("sequence").to_pylist() == [3000, 3001, 3001]
+
+
+def test_a_plan_whose_rows_all_came_before_has_no_chunk() -> None:
+    state = MemoryState()
+    chunk = chunk_of([(A, one(1, 1))], FIRST)
+    normalized(planned(FIRST), [chunk], state)
+    assert normalized(planned(FIRST), [chunk], state) == ((), NormalCounts(unchanged=1))
+
+
+def test_a_row_from_before_a_column_was_added_has_its_default() -> None:
+    added = {"since": (4, kind("int"))}
+    more = {"since": {"initial": "7"}}
+    wide = snapshot_of({**COLUMNS, **added}, **more)
+    edit = AddColumn(table=wide.name, column=wide.columns[-1], after=3)
+    second = version_of(2, wide, edit)
+    state = MemoryState()
+    normalized(planned(FIRST), [chunk_of([(A, one(1, 1)), (A, one(2, 2))], FIRST)], state)
+    rows = [(T, {**one(1, 1), "since": 8}), (T, {**one(2, 2), "since": 7})]
+    chunks, counts = normalized(planned(FIRST, second), [chunk_of(rows, second)], state)
+    assert rows_of(chunks, wide) == [(F, {**one(1, 1), "since": 7}), (T, {**one(1, 1), "since": 8})]
+    assert counts == NormalCounts(unchanged=1)
+
+
+def test_a_truncate_leaves_no_row_to_take_back() -> None:
+    emptied = version_of(2, PLAIN, TruncateTable(table=PLAIN.name, table_id=7), segment=1)
+    state = MemoryState()
+    normalized(planned(FIRST), [chunk_of([(A, one(1, 1))], FIRST)], state)
+    chunks, counts = normalized(planned(FIRST, emptied), [chunk_of([(A, one(1, 2))], emptied)], state)
+    assert rows_of(chunks, PLAIN) == [(A, one(1, 2))]
+    assert counts == NormalCounts()
+    again, _ = normalized(planned(FIRST, emptied), [], state)
+    assert (again, state.held) == ((), {})
+
+
+def test_rows_are_found_by_another_key_once_the_table_has_it() -> None:
+    other = snapshot_of(COLUMNS, ("s",))
+    moved = version_of(2, other, SetPrimaryKey(table=other.name, columns=(3,)), segment=1)
+    state = MemoryState()
+    normalized(planned(FIRST), [chunk_of([(A, one(1, 1, "a")), (A, one(2, 2, "b"))], FIRST)], state)
+    chunks, _ = normalized(planned(FIRST, moved), [chunk_of([(T, one(9, 9, "b"))], moved)], state)
+    assert rows_of(chunks, other) == [(F, one(2, 2, "b")), (T, one(9, 9, "b"))]
+
+
+def test_a_key_that_tells_rows_apart_no_more_stops_the_table() -> None:
+    other = snapshot_of(COLUMNS, ("s",))
+    moved = version_of(2, other, SetPrimaryKey(table=other.name, columns=(3,)), segment=1)
+    state = MemoryState()
+    normalized(planned(FIRST), [chunk_of([(A, one(1, 1, "a")), (A, one(2, 2, "a"))], FIRST)], state)
+    with pytest.raises(TableStopped, match="same key"):
+        normalized(planned(moved), [chunk_of([(T, one(9, 9, "b"))], moved)], state)
+
+
+def test_an_integer_key_that_gets_wider_is_the_same_key() -> None:
+    wide = snapshot_of({**COLUMNS, "id": (1, kind("bigint"))})
+    second = version_of(2, wide)
+    state = MemoryState()
+    normalized(planned(FIRST), [chunk_of([(A, one(1, 1))], FIRST)], state)
+    assert key_form(wide) == key_form(PLAIN)
+    chunks, counts = normalized(planned(FIRST, second), [chunk_of([(T, one(1, 1)), (T, one(1, 2))], second)], state)
+    assert rows_of(chunks, wide) == [(F, one(1, 1)), (T, one(1, 2))]
+    assert counts == NormalCounts(unchanged=1)
+
+
+def test_a_table_without_a_key_stops() -> None:
+    keyless = version_of(1, snapshot_of(COLUMNS, ()))
+    with pytest.raises(TableStopped, match="the table has none"):
+        normalized(planned(keyless), [chunk_of([(A, one(1))], keyless)], MemoryState())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_changes_are_as_one_would_make_them_row_by_row(seed: int) -> None:
+    numbers = random.Random(seed)
+    state, held = MemoryState(), dict[object, dict[str, object]]()
+    for _ in range(4):
+        rows = random_rows(numbers, numbers.randrange(60), 8)
+        cuts = sorted({0, len(rows), *(numbers.randrange(len(rows) + 1) for _ in range(3))})
+        # No chunk ends between -C and +C.
+        cuts = [at for at in cuts if at in (0, len(rows)) or rows[at][0] != T or rows[at - 1][0] != F]
+        chunks = [chunk_of(rows[begin:end], FIRST, number) for number, (begin, end) in enumerate(pairwise(cuts))]
+        found, _ = normalized(planned(FIRST), chunks, state)
+        assert rows_of(found, PLAIN) == plainly(rows, held)
+    assert len(state.held) == len(held)
+
+
+def test_different_keys_have_different_hashes() -> None:
+    rows = chunk_of([(A, one(number)) for number in range(10_000)], FIRST).rows
+    keys = keys_of(rows, PLAIN, PLAIN)
+    assert len(np.unique(keys.high)) == len(np.unique(keys.low)) == 10_000
