@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -129,6 +129,8 @@ class StateTable(KeyedState):
             # OPTIMIZE may have come in between, or our own commit, whose answer was lost.
             newest = self._kernel.view(self._view.path) or self._view
             if newest.transaction(self._application) < plan:
+                there = set(newest.files())
+                commit = replace(commit, removed=[path for path in commit.removed if path in there])
                 newest = self._kernel.commit(newest, self._application, plan, commit)
             self._view = newest
         for part in dead:

@@ -193,3 +193,16 @@ def test_files_that_others_have_merged_hold_what_they_held(tmp_path: Path) -> No
     ):
         loaded = load(paths)
         assert loaded.cells.at(loaded.index.find(keys)).to_pylist() == [None, b"new2"]
+
+
+def test_a_state_that_is_optimized_amid_a_run_goes_on(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "_MOST_DEAD", 3)
+    states, held = states_of(spark, tmp_path), Held()
+    for plan in range(1, 7):
+        put(states.at(plan, 7, None), {3: b"%d" % plan if plan % 2 else None, 4: b"%d" % plan}, held)
+        if plan == 4:
+            spark.sql(f"OPTIMIZE delta.`{tmp_path}/7`").collect()
+        states.commit(plan)
+        assert held == found(states.at(plan + 1, 7, None)) == found(states_of(spark, tmp_path).at(plan + 1, 7, None))
