@@ -118,6 +118,7 @@ def revision(config: PipelineConfig) -> str:
                 source.format,
                 *([source.time_zone] if source.time_zone != "UTC" else []),
                 *([source.modes] if source.modes != DEFAULT_MODES else []),
+                *([] if source.normalize is None else [("normalize", source.normalize.patterns)]),
             ]
         ),
         *config.types.rules,

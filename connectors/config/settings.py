@@ -171,7 +171,8 @@ class KafkaSource:
         message_schema: a file with the schema of messages that neither have it nor name it.
         group: whose offsets at the brokers tell how far a run is; "": none is told.
         unreadable: what becomes of messages that cannot be read, "fail" or "dead_letter".
-        normalize: of which tables changes may lack the former row, or come again; None: of none. ``state``: where the last row of each key is kept; None: in the first lake.
+        normalize: of which tables changes may lack the former row, or come again; None: of none.
+        state: where the last row of each key is kept; None: in the first lake.
     """
 
     brokers: str

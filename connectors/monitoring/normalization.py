@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from historian import codec
@@ -18,9 +18,13 @@ __all__ = ["NormalizationNote", "normalized_tables"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NormalizationNote:
-    """Counts of all plans up to ``plan``, by table id."""
+    """Counts of all plans up to ``plan``, by table id: each table that has a state stands there.
+
+    ``patterns``: of the tables that are normalised; (): of none any more; None: the connector did not begin with it, as far as is known.
+    """
 
     plan: int = 0
+    patterns: tuple[str, ...] | None = None
     tables: Mapping[int, NormalCounts] = field(default_factory=dict)
 
     @staticmethod
@@ -32,7 +36,7 @@ class NormalizationNote:
     def behind(self, plan: int, counts: Mapping[int, NormalCounts]) -> NormalizationNote:
         """The same with those of the next *plan*."""
         tables = {**self.tables, **{i: self.tables.get(i, NormalCounts()) + met for i, met in counts.items()}}
-        return NormalizationNote(plan=plan, tables=tables)
+        return replace(self, plan=plan, tables=tables)
 
     def text(self) -> str:
         """As the store keeps it."""

@@ -57,6 +57,9 @@ class KeyedStates(Protocol):
     def is_vacant(self) -> bool:
         """Whether no state was ever kept."""
 
+    def has(self, table_id: int) -> bool:
+        """Whether there is a state of a table."""
+
     def forget(self, table_id: int) -> None:
         """What was put of a table and is not kept is not wanted."""
 

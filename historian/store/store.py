@@ -229,6 +229,10 @@ class Store(Notes):
         query = select(progress.c.plan).where(progress.c.name == name)
         return int(self._transactions.read(lambda connection: connection.execute(query).scalar()) or 0)
 
+    def forget_progress(self, name: str) -> None:
+        """Forgets the stream *name*, which asks for no plan any more."""
+        self._transactions.write(lambda connection: connection.execute(delete(progress).where(progress.c.name == name)))
+
     def _read_history(self, connection: Connection, empty: Catalog | None = None) -> History:
         history = History(empty, stored=read_timeline(connection), horizon=held_horizon(connection))
         for body in connection.execute(select(gaps.c.body).order_by(gaps.c.number)).scalars():

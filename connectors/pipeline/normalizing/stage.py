@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,13 +27,14 @@ from sinks.contract.local_chunks import LocalChunks
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from historian.names import TableName
+    from connectors.config import TableFilter
 
 __all__ = ["Normalizer", "normalizer_of"]
 
 _STREAM = "normalize"
 """Under this name the store notes the last plan that the states hold."""
 _DIRECTORY = "historian_state"
+_ANOTHER = "take source.normalize back to what it was, or start another connector with a store and targets of its own"
 _log = logging.getLogger(__name__)
 
 
@@ -45,6 +46,7 @@ def normalizer_of(config: PipelineConfig, spark: SparkSession, store: Store, con
     """
     source = config.source
     if not isinstance(source, KafkaSource) or source.normalize is None:
+        _end_normalization(store)
         return None
     from sinks.delta.keyed.states import DeltaKeyedStates
 
@@ -54,27 +56,43 @@ def normalizer_of(config: PipelineConfig, spark: SparkSession, store: Store, con
 class Normalizer:
     """Makes rows of plans whole, one plan after the other."""
 
-    def __init__(self, states: KeyedStates, wanted: Callable[[TableName], bool], store: Store) -> None:
+    def __init__(self, states: KeyedStates, wanted: TableFilter, store: Store) -> None:
         self._states, self._wanted, self._store = states, wanted, store
+        self._kept: set[int] | None = None
 
     def held(self, sinks: int) -> int:
         """The last plan that the states hold, where all sinks hold plan *sinks*; with the next one a run begins.
 
+        Before the first one it is noted that the connector begins with normalisation, and of which tables.
+
         Raises:
-            HistorianError: plans were written before there was a state, so that it lacks their rows.
+            HistorianError: plans were written while there was no state, or one of other tables, so that it lacks their rows.
         """
-        noted = self._store.progress(_STREAM)
-        if noted or not sinks:
-            return noted
-        if self._states.is_vacant():
-            raise HistorianError(
-                "source.normalize is only of a connector that begins with it",
-                where=f"plan {sinks}, which targets hold",
-                expected="a state with the rows of all plans",
-                found="none",
-                next_step="take source.normalize back, or start another connector with a store and targets of its own",
-            )
-        return sinks - 1  # A store that was rebuilt does not know; a state that holds a plan passes it over.
+        held, note = self._store.progress(_STREAM), NormalizationNote.of(self._store)
+        patterns = tuple(self._wanted.patterns)
+        if note.patterns is not None:
+            if note.patterns != patterns:
+                raise HistorianError(
+                    "source.normalize is another one than the connector began with",
+                    where=f"plan {max(held, sinks)}",
+                    expected=", ".join(note.patterns) or "none, as it was taken back",
+                    found=", ".join(patterns),
+                    next_step=_ANOTHER,
+                )
+            return held
+        if not held and sinks:
+            if self._states.is_vacant():
+                raise HistorianError(
+                    "source.normalize is only of a connector that begins with it",
+                    where=f"plan {sinks}, which targets hold",
+                    expected="a state with the rows of all plans",
+                    found="none",
+                    next_step=_ANOTHER,
+                )
+            held = sinks - 1  # A store that was rebuilt does not know; a state that holds a plan passes it over.
+        self._store.note_progress(_STREAM, held)
+        self._store.note_normalization(replace(note, patterns=patterns).text())
+        return held
 
     @contextmanager
     def normalized(self, plan: Plan, chunks: Chunks) -> Iterator[tuple[Chunks, Mapping[int, NormalCounts]]]:
@@ -83,8 +101,13 @@ class Normalizer:
         made, counts = dict[int, tuple[Chunk, ...]](), dict[int, NormalCounts]()
         stopped = {head.table_id for head in chunks.heads if head.stopped}
         for table in plan.tables:
-            if not self._is_wanted(table) or table.table_id in stopped:
+            if not self._is_wanted(table):
                 continue
+            if table.table_id in stopped:
+                # What came before the stop is read again with what comes behind it, and is made whole then.
+                made[table.table_id] = tuple(chunk for chunk in chunks.of_table(table.table_id) if chunk.stopped)
+                continue
+            self._check_kept(table)
             before = plan.number if table.behind is None else table.behind + 1
             state = self._states.at(before, table.table_id, table.versions[-1].snapshot)
             try:
@@ -98,14 +121,41 @@ class Normalizer:
     def written(self, plan: Plan, counts: Mapping[int, NormalCounts]) -> None:
         """All sinks hold *plan*, in which *counts* were met: the states go on to it. Retryable."""
         self._states.commit(plan.number)
-        if any(any(astuple(each)) for each in counts.values()):
+        kept = self._tables_kept()
+        if any(table_id not in kept or any(astuple(each)) for table_id, each in counts.items()):
+            kept.update(counts)
             noted = NormalizationNote.of(self._store)
             if noted.plan < plan.number:
                 self._store.note_normalization(noted.behind(plan.number, counts).text())
         self._store.note_progress(_STREAM, plan.number)
 
+    def _tables_kept(self) -> set[int]:
+        """Tables that have a state, as the store knows it."""
+        if self._kept is None:
+            self._kept = set(NormalizationNote.of(self._store).tables)
+        return self._kept
+
+    def _check_kept(self, table: PlannedTable) -> None:
+        if table.table_id in self._tables_kept() and not self._states.has(table.table_id):
+            raise HistorianError(
+                "a state of source.normalize is gone",
+                where=f"table {table.table_id}, below source.state",
+                expected="the last row of each key that the table had",
+                found="nothing",
+                next_step=f"bring it back from a copy of that time, or: {_ANOTHER}",
+            )
+
     def _is_wanted(self, table: PlannedTable) -> bool:
         return any(version.snapshot is not None and self._wanted(version.snapshot.name) for version in table.versions)
+
+
+def _end_normalization(store: Store) -> None:
+    """What a connector noted that is normalised no more keeps no plan; the states that it leaves lack rows from here on."""
+    note = NormalizationNote.of(store)
+    if note.patterns:
+        store.note_normalization(replace(note, patterns=()).text())
+    if note.patterns is not None:
+        store.forget_progress(_STREAM)
 
 
 def _stop(table: PlannedTable, chunks: LocalChunks, why: str) -> Chunk:

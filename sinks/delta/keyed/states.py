@@ -69,6 +69,10 @@ class DeltaKeyedStates(KeyedStates):
         self._tables[table_id] = table
         return table
 
+    def has(self, table_id: int) -> bool:
+        """See :class:`historian.normalizing.states.KeyedStates`."""
+        return table_id in self._tables or self._kernel.view(f"{self._root}/{table_id}") is not None
+
     def forget(self, table_id: int) -> None:
         """See :class:`historian.normalizing.states.KeyedStates`."""
         for known in (self._tables, self._held, self._past):

@@ -106,7 +106,9 @@ def load(paths: Sequence[str]) -> Loaded:
         table = whole(path)
         if not table.num_rows:
             continue
-        high, low, plan = (np.asarray(table.column(name).combine_chunks()) for name in ("hash_high", "hash_low", "plan"))
+        high, low, plan = (
+            np.asarray(table.column(name).combine_chunks()) for name in ("hash_high", "hash_low", "plan")
+        )
         part = loaded.cells.add(_whole(table.column("row")))
         loaded.files[part] = (path,)
         is_range = np.asarray(table.column("range_first").combine_chunks().is_valid())
@@ -137,9 +139,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
-def _index(
-    every: KeyHashes, at: NDArray[np.int64], rank: NDArray[np.int64], ranges: Sequence[StoredRange]
-) -> KeyIndex:
+def _index(every: KeyHashes, at: NDArray[np.int64], rank: NDArray[np.int64], ranges: Sequence[StoredRange]) -> KeyIndex:
     """The index of rows: of each key the one of the highest rank, unless a range says that it is past."""
     if bool((rank[1:] < rank[:-1]).any()):
         order = np.argsort(rank, kind="stable")
