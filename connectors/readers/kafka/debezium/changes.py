@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,6 +20,8 @@ UNAVAILABLE = "__debezium_unavailable_value"
 """What stands for a value that an update did not change and the source's log does not hold (PostgreSQL's TOAST, LOBs of Oracle)."""
 
 _UNAVAILABLE = (UNAVAILABLE, UNAVAILABLE.encode(), base64.b64encode(UNAVAILABLE.encode()).decode())
+_PLACES = ("file", "pos", "lsn", "scn", "commit_lsn", "change_lsn")
+_PLAIN = re.compile(r"[\w:.-]+", re.ASCII)
 _EMPTY = (None, 0, "", False, b"", "AA==")
 """What a connector of PostgreSQL fills a former row with, of which its log holds the key alone."""
 
@@ -52,7 +55,7 @@ def changed(
     if op == "m":
         return None
     if op == "t":
-        return truncated(table_name(source), time_us(source, where, unlike))
+        return truncated(table_name(source), time_us(source, where, unlike), _place(source))
     if op not in ("c", "r", "u", "d"):
         raise UnsupportedEvent(
             "an operation that is not read yet",
@@ -86,10 +89,18 @@ def changed(
     )
 
 
-def truncated(table: TableName, event_time_us: int) -> SqlEvent:
-    """The statement that a message of a TRUNCATE stands for."""
+def truncated(table: TableName, event_time_us: int, place: str = "") -> SqlEvent:
+    """The statement that a message of a TRUNCATE stands for; *place*: in the source's log, by which two of the same time are two."""
     name = ".".join(f"`{part.replace('`', '``')}`" for part in (table.database, table.table) if part)
-    return SqlEvent(sql=f"TRUNCATE TABLE {name}", database=table.database, event_time_us=event_time_us)
+    comment = f" /* {place} */" if place else ""
+    return SqlEvent(sql=f"TRUNCATE TABLE {name}{comment}", database=table.database, event_time_us=event_time_us)
+
+
+def _place(source: Mapping[str, Any]) -> str:
+    """Where a change stands in the source's log: the GTID, else the file and offset, else a number; "" where none of them is told."""
+    found = [source.get("gtid")] if source.get("gtid") else [source.get(name) for name in _PLACES]
+    text = ":".join(str(each) for each in found if isinstance(each, str | int))
+    return text if _PLAIN.fullmatch(text) else ""
 
 
 def _has_key_alone(before: Mapping[str, Any], key: Mapping[str, Any]) -> bool:

@@ -110,7 +110,7 @@ Learn = Callable[[bytes | None, bytes], Known | None]
 """What is known of messages such as the one with that key and value; None where that is nothing."""
 
 Lone = Callable[["TableName"], bool]
-"""Whether updates of a table that lack the row before are that of their key alone; else they are not understood."""
+"""Whether a table is normalised. Then an update without the former row is a row, whose key alone says which one it changes; else it is not understood."""
 
 
 def never(_: TableName) -> bool:

@@ -11,11 +11,15 @@ import pytest
 
 from connectors.readers.kafka import scanning
 from connectors.readers.kafka.client import KafkaSettings
+from connectors.readers.kafka.debezium.changes import changed
 from connectors.readers.kafka.located import batches
 from connectors.readers.kafka.messages.batch import Texts
+from connectors.readers.kafka.messages.events import RowSchema, SqlEvent
 from connectors.readers.kafka.repeats import Places, Repeats
 from connectors.readers.kafka.scanning import TopicScan
+from historian.errors import UnsupportedEvent
 from logs.topic_streams import batch_of
+from models.ddl_text import edits_of
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 FIELDS = [{"type": "int32", "optional": False, "field": "id"}, {"type": "int32", "optional": True, "field": "v"}]
@@ -132,7 +136,7 @@ def op_first(line: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("met", "sent", "known"),
+    "met, sent, known",
     [
         # RESET BINARY LOGS AND GTIDS: what follows the first change that cannot be told apart is new.
         (
@@ -147,7 +151,11 @@ def op_first(line: int) -> bytes:
             0,
         ),
         # The rest of a transaction is left out by now, and a row that was left out comes.
-        (pieces(1, range(1)) + pieces(2, range(3)), pieces(1, range(1)) + pieces(2, range(1)) + pieces(2, range(9, 10)), 2),
+        (
+            pieces(1, range(1)) + pieces(2, range(3)),
+            pieces(1, range(1)) + pieces(2, range(1)) + pieces(2, range(9, 10)),
+            2,
+        ),
         # Another server took the place, with files of its own and another order.
         ([message(1, 8, (9, 10, 0), 100), message(2, 10, (9, 50, 0), 102)], [message(3, 9, (3, 50, 0), 101)], 0),
         # What tells rows apart stands behind the operation.
@@ -156,7 +164,11 @@ def op_first(line: int) -> bytes:
         (pieces(1, range(1)) + pieces(2, range(100)), pieces(1, range(1)) + pieces(2, range(100)), 101),
         (pieces(1, range(1)) + pieces(2, range(100)), pieces(2, range(50, 100)), 0),
         # A change's time is later than that of the last one, as that took long.
-        (pieces(1, range(1)) + pieces(2, range(1), 101) + pieces(3, range(1)), pieces(2, range(1), 101) + pieces(3, range(1)), 1),
+        (
+            pieces(1, range(1)) + pieces(2, range(1), 101) + pieces(3, range(1)),
+            pieces(2, range(1), 101) + pieces(3, range(1)),
+            1,
+        ),
     ],
 )
 def test_in_doubt_a_message_is_a_change(met: list[bytes], sent: list[bytes], known: int) -> None:
@@ -188,3 +200,31 @@ def test_compiled_code_and_python_tell_the_same_repeats_and_the_same_mark(monkey
     assert mark is not None
     assert scanning.REPEATED in dict(passed_over)  # type: ignore[call-overload]
     assert np.diff(np.array(repeated)).sum() == dict(passed_over)[scanning.REPEATED]  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    "places, are_two",
+    [
+        ([{"gtid": f"{UUID}:2"}, {"gtid": f"{UUID}:3"}], True),
+        ([{"gtid": f"{UUID}:2"}, {"gtid": f"{UUID}:2", "pos": 9}], False),
+        ([{"gtid": None, "file": "binlog.000002", "pos": 4}, {"gtid": None, "file": "binlog.000002", "pos": 99}], True),
+        ([{"lsn": 4}, {"lsn": 9}], True),
+        ([{"gtid": "*/ 1"}, {"gtid": "*/ 2"}], False),
+    ],
+)
+def test_two_truncates_of_one_second_are_told_apart_by_their_place(
+    places: list[dict[str, object]], are_two: bool
+) -> None:
+    found = [
+        changed(
+            {"op": "t", "source": {"db": "shop", "table": "t", "ts_ms": 1000, **place}},
+            lambda: RowSchema(fields=(), key=()),
+            "",
+            UnsupportedEvent,  # type: ignore[arg-type]
+        )
+        for place in places
+    ]
+    assert (found[0] != found[1]) == are_two
+    for event in found:
+        assert isinstance(event, SqlEvent)
+        assert edits_of(event.sql, "CREATE TABLE t (a INT)") == ["truncate_table"]
