@@ -30,6 +30,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "boundscheck": False}
 _SAID_FROM_S = 1.0
+_SAID_DIRECTORY: str = vars(config)["CACHE_DIR"]
+"""What the user says by NUMBA_CACHE_DIR, "" for nothing: later it may be a directory of ours."""
 _log = logging.getLogger(__name__)
 
 
@@ -39,8 +41,6 @@ def compiled(function: _Function, *, stamp: str, nogil: bool, inlined: bool = Fa
     The first compilation of a process that finds nothing on disk is logged as a warning, since it takes a while.
     """
     settings: Any = config
-    wanted = settings.CACHE_DIR
-    is_shipped_wanted = not wanted
     try:
         made: Any = numba.njit(nogil=nogil, forceinline=inlined, **_OPTIONS)(function)
     except RuntimeError as error:
@@ -48,15 +48,15 @@ def compiled(function: _Function, *, stamp: str, nogil: bool, inlined: bool = Fa
             raise
         settings.CACHE_DIR = str(_own_directory())
         made = numba.njit(nogil=nogil, forceinline=inlined, **_OPTIONS)(function)
-        # What was shipped is still looked for where it was said to be.
-        settings.CACHE_DIR = wanted = wanted or settings.CACHE_DIR
+    # What was shipped is still looked for where it was said to be.
+    wanted = _SAID_DIRECTORY or settings.CACHE_DIR
     # numba looks only at the file that holds the function. A kernel compiled with other helpers or constants than
     # today's would give wrong rows in silence, so the stamp is the content of all. A copied package stays warm, too.
     cache = made._cache  # noqa: SLF001
     cache._cache_file._source_stamp = stamp  # noqa: SLF001
     if wanted:
         _keep_in(cache, Path(wanted) / function.__module__)
-    if is_shipped_wanted:
+    if not _SAID_DIRECTORY:
         look_there(cache, function.__module__)
     _listener.kernels.add(made)
     return made  # type: ignore[no-any-return]

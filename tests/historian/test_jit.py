@@ -105,6 +105,29 @@ def test_code_that_came_with_the_wheel_is_taken_where_it_is_of_this_source(tmp_p
     assert code == {path: path.read_bytes() for path in shipped.rglob("*") if path.is_file()}
 
 
+def test_shipped_code_is_taken_for_each_kernel_where_numba_has_no_place_for_its_own(tmp_path: Path) -> None:
+    package, shipped, temporary = tmp_path / "package", tmp_path / "shipped", tmp_path / "temporary"
+    package.mkdir()
+    temporary.mkdir()
+    both = SOURCE.replace(
+        "\nif __name__",
+        "\ndef triple(value):\n    return 3 * value\n\n"
+        "triple = compiled(triple, stamp=content_stamp(Path(__file__).parent), nogil=True)\n\nif __name__",
+    )
+    both += "    print(kernel_module.triple(21))\n"
+    (package / "kernel_module.py").write_text(f"{SHIPPED.format(shipped)}{both}")
+    assert "compiling kernels" in run(package, shipped, NUMBA_CPU_NAME=BASELINE, NUMBA_CPU_FEATURES="").stderr
+    shutil.rmtree(package / "__pycache__", ignore_errors=True)
+    (package / "__pycache__").write_text("")
+    (tmp_path / "home").write_text("")
+    home = str(tmp_path / "home" / "user")
+
+    nowhere = {"HOME": home, "XDG_CACHE_HOME": home, "TMPDIR": str(temporary), "PYTHONDONTWRITEBYTECODE": "1"}
+    found = run(package, None, **nowhere)
+
+    assert ("42\n63\n", "") == (found.stdout, found.stderr)
+
+
 def test_a_place_that_cannot_be_written_is_no_hindrance(tmp_path: Path) -> None:
     package = tmp_path / "package"
     package.mkdir()
