@@ -35,7 +35,6 @@ from connectors.pipeline.pacing import pause
 from connectors.pipeline.reloading import Reloads
 from connectors.pipeline.selecting import OnExecutors
 from connectors.pipeline.source_rows import SourceRows
-from connectors.readers.binlog.server_reader import BinlogServerReader
 from connectors.reconfiguration.noted import NotedConfig
 from connectors.sink_kinds import compares_ranges, tells_rows
 from connectors.spark.executors import check_executors
@@ -61,8 +60,6 @@ __all__ = ["Pipeline"]
 
 _log = logging.getLogger(__name__)
 _POLL_S = 1.0
-_KEPT_BYTES = 64 << 20
-"""So much of a plan's log is kept from its scan until it is decoded, where that is in this process: a server sends it once."""
 
 
 class Pipeline:
@@ -119,8 +116,6 @@ class Pipeline:
             tracker = make_tracker(config, store=store)
             with closing(tracker.reader):
                 tracker.reader.take_over(connector)
-                if isinstance(tracker.reader, BinlogServerReader) and is_local(spark):
-                    tracker.reader.kept_bytes = _KEPT_BYTES
                 if isinstance(config.source, ServerSource) and copies_rows(config.source, store):
                     source, stopped = config.source, _stopped_by_sink(sinks)
                     replica, limits = replica_of(source), source.backfill
@@ -153,7 +148,6 @@ class Pipeline:
             for planned in self._plans(once=once, until=until, stopping=stopping):
                 self._write(planned)
                 self._note_configuration()
-                del planned  # Its log is not kept beside the next one's.
             if not (stopping.is_set() or self._is_replaced()):
                 self._note_configuration()
             if once:

@@ -54,7 +54,6 @@ class Together:
         if name in self._watched and path.startswith(f"/{name}/"):
             return self._watched[name].pages.answer(f"/{rest}", accept, authorization, host)
         living = [each.pages.health for name, each in self._watched.items() if name not in self._ended]
-        first = next(iter(self._watched.values())).pages
         match path:
             case "/health":
                 return verdict(sorted({reason for each in living for reason in each.dead()}))
@@ -62,7 +61,8 @@ class Together:
                 failed = sum(bool(failure) for failure in self._ended.values())
                 reasons = [f"{failed} of {len(self._watched)} connectors have failed"] if failed else []
                 return verdict([*reasons, *sorted({reason for each in living for reason in each.not_ready()})])
-            case "/metrics":
+            case "/metrics" if self._watched:
+                first = next(iter(self._watched.values())).pages
                 return replace(first, registry=self.registry).answer(path, accept, authorization, host)
             case "/status":
                 return self._status(accept, authorization, host)
@@ -76,11 +76,11 @@ class Together:
         def asked(name: str) -> Answer:
             return self._watched[name].pages.answer("/status", accept, authorization, host)
 
-        first = asked(names[0])  # Whoever is refused is refused by all of them.
-        if first.status in _REFUSED:
-            return first
         with ThreadPoolExecutor(_AT_ONCE, "status") as pool:
-            answers = [first, *pool.map(asked, names[1:])]
+            answers = list(pool.map(asked, names))
+        for answer in answers:
+            if answer.status in _REFUSED:
+                return answer  # Whoever is refused by one is told of none.
         return Answer.of(
             {"connectors": {name: self._told(name, answer) for name, answer in zip(names, answers, strict=True)}}
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from connectors.readers.base import Bound, LogBytes, LogMark, PartitionLag, Scanned, TableMapped, XaCommitted
 from connectors.readers.binlog.events.layout import FormatDescription
 from connectors.readers.binlog.transport.dump_places import PURGED_NEXT_STEP
-from connectors.readers.binlog.transport.log_cache import MAX_KEPT_BYTES, LogCache, cached_windows
+from connectors.readers.binlog.transport.log_cache import LogCache, cached_windows
 from connectors.readers.binlog.transport.stream import WindowStream
 from connectors.readers.binlog.transport.window import Window
 from historian.changelog.chunks import Chunk
@@ -34,11 +34,7 @@ FIRST_EVENT = 4
 
 
 class BinlogReader(ABC):
-    """A log of binlog files; implements :class:`connectors.readers.base.Reader`.
-
-    Attributes:
-        kept_bytes: of a live server's log a scan keeps so much, from its begin on, for :meth:`cached`.
-    """
+    """A log of binlog files; implements :class:`connectors.readers.base.Reader`."""
 
     flavor: str
     _waits_for_bytes = False
@@ -47,7 +43,6 @@ class BinlogReader(ABC):
     def __init__(self) -> None:
         self._last_bound: LogPosition | None = None
         self._cache: LogCache | None = None
-        self.kept_bytes = MAX_KEPT_BYTES
         self.on_bound: Callable[[LogPosition], None] | None = None
 
     # ---- what a kind of log tells ----------------------------------------------------------------------------------
@@ -277,8 +272,7 @@ class BinlogReader(ABC):
 
     def _keeping(self, stream: WindowStream, place: LogPosition) -> Iterator[Window]:
         """The stream's windows, kept besides."""
-        begin = place.server, place.file, place.offset
-        cache = self._cache = LogCache(*begin, self.kept_bytes) if place.server else None
+        cache = self._cache = LogCache(place.server, place.file, place.offset) if place.server else None
         for window in stream.windows():
             if cache is not None:
                 cache.add(window, stream.offset)

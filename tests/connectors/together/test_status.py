@@ -29,8 +29,7 @@ class Asked:
     def _watched(self, number: int) -> Any:
         def answer(path: str, accept: str, authorization: str, host: str) -> Answer:
             assert ("/status", "text/json", "", "localhost") == (path, accept, authorization, host)
-            if number:
-                self._wait()
+            self._wait()
             return Answer.of({"plan": number})
 
         return SimpleNamespace(
@@ -48,13 +47,13 @@ class Asked:
 
 
 def test_the_status_of_many_connectors_is_asked_of_several_at_a_time_and_of_no_more() -> None:
-    asked = Asked(1 + 3 * AT_ONCE)
+    asked = Asked(3 * AT_ONCE)
     asked.together.ended("c2", "no such server")
 
     answer = asked.together.answer("/status", "text/json", "", "localhost")
 
     found = json.loads(answer.body)["connectors"]
-    assert [(f"c{number}", number) for number in range(1 + 3 * AT_ONCE)] == [
+    assert [(f"c{number}", number) for number in range(3 * AT_ONCE)] == [
         (name, each["plan"]) for name, each in found.items()
     ]
     assert {"state": "failed", "failure": "no such server", "plan": 2} == found["c2"]
@@ -68,3 +67,10 @@ def test_who_is_refused_the_status_of_one_connector_is_refused_that_of_all() -> 
     together = Together({"one": SimpleNamespace(pages=pages, observer=None)})  # type: ignore[dict-item]
 
     assert refused == together.answer("/status", "", "", "")
+
+
+def test_where_no_connector_is_watched_there_is_none_to_ask() -> None:
+    together = Together({})
+
+    assert {"connectors": {}} == json.loads(together.answer("/status", "", "", "").body)
+    assert HTTPStatus.NOT_FOUND == together.answer("/metrics", "", "", "").status

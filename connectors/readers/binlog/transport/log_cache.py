@@ -1,4 +1,4 @@
-"""The bytes that a scan began with, kept so that nobody has to read them from the server again."""
+"""The bytes of a short scan, kept so that nobody has to read them from the server again."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from historian.plans.plans import LogRange
 __all__ = ["MAX_KEPT_BYTES", "LogCache", "cached_windows"]
 
 MAX_KEPT_BYTES = 1 << 20
-"""So much is kept where it may be sent along: reading more again costs less."""
+"""Scans of more log than this keep nothing: reading it again costs less than sending it along."""
 
 
 class LogCache:
-    """What one scan of *server*'s log has read, from *offset* of *file* on, up to *limit_bytes*."""
+    """What one scan of *server*'s log has read, from *offset* of *file* on, unless it is too much."""
 
-    def __init__(self, server: str, file: str, offset: int, limit_bytes: int = MAX_KEPT_BYTES) -> None:
-        self._server, self._begin, self._limit_bytes = server, (file, offset), limit_bytes
+    def __init__(self, server: str, file: str, offset: int) -> None:
+        self._server, self._begin = server, (file, offset)
         self._windows: list[tuple[str, LogBytes]] = []
         self._reached: dict[str, int] = {}
         self._size_bytes = 0
@@ -29,8 +29,10 @@ class LogCache:
         """Takes a window behind the ones before; *reached*: offset behind its last event."""
         begin, behind = int(window.starts[0]), int(window.ends[-1])
         self._size_bytes += behind - begin
-        if self._size_bytes > self._limit_bytes:
-            return  # And none behind it: the size stays above.
+        if self._size_bytes > MAX_KEPT_BYTES:
+            self._windows.clear()
+            self._reached.clear()
+            return
         index = np.stack([window.starts - begin, window.ends - begin, window.offsets])
         kept = LogBytes(
             events=window.buffer[begin:behind].tobytes(), index=index.tobytes(), server_version=window.server_version
