@@ -20,6 +20,7 @@ __all__ = ["print_table", "table", "terminal"]
 _LONG_LINE = 1000
 _WIDE_LINE = 120
 _GAP = 2
+_STATEMENT = "statement"
 
 
 def terminal() -> Console:
@@ -52,7 +53,10 @@ def print_table(headings: Sequence[str], rows: Iterable[Iterable[object]]) -> No
 
 
 def _narrow_lines(headings: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int]) -> Iterator[str]:
-    """A row, and below it the cells of wide columns, each with its heading. No line is longer than a word in it needs."""
+    """A row, and below it the cells of wide columns, each with its heading. No line is longer than a word in it needs, but for statements.
+
+    These stay in one line: nobody who takes one from there knows which break is a space of a literal's.
+    """
     beside, left = [], _WIDE_LINE
     for number, width in enumerate(widths):
         if width + _GAP <= left:
@@ -67,7 +71,8 @@ def _narrow_lines(headings: Sequence[str], rows: Iterable[Sequence[str]], widths
         yield line(row)
         for number, (heading, cell) in enumerate(zip(headings, row, strict=True)):
             if cell and number not in beside:
-                yield from _wrapped(f"{heading}: {cell}" if heading else cell)
+                told = f"{heading}: {cell}" if heading else cell
+                yield from [f"  {told}"] if heading == _STATEMENT else _wrapped(told)
 
 
 def _wrapped(text: str) -> list[str]:
