@@ -85,7 +85,8 @@ class LateSession:
 
         with SparkContext._lock:  # noqa: SLF001 same
             if SparkContext._gateway is None:  # noqa: SLF001 same
-                gateway = launch_gateway(SparkConf().setAll(list(self._settings.items())), {"stderr": stderr})
+                launch: Callable[..., Any] = launch_gateway
+                gateway = launch(SparkConf().setAll(list(self._settings.items())), {"stderr": stderr})
                 SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 same
 
     @property
