@@ -102,7 +102,7 @@ class _Segment:
             raise TableStopped(
                 "normalisation finds rows by their key, and the table has none",
                 where=str(latest.name),
-                next_step="leave it out of source.normalize, or have the producer write a key",
+                next_step="have the producer write a key, or leave it out of source.normalize; then start another connector",
             )
         self._latest, self._form = latest, key_form(latest)
         self._state = state

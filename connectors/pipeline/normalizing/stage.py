@@ -111,6 +111,7 @@ class Normalizer:
             before = plan.number if table.behind is None else table.behind + 1
             state = self._states.at(before, table.table_id, table.versions[-1].snapshot)
             try:
+                self._check_names(table)
                 made[table.table_id], counts[table.table_id] = normalized(table, chunks.of_table(table.table_id), state)
             except (TableStopped, ValueUnrepresentable) as error:
                 self._states.forget(table.table_id)
@@ -143,6 +144,18 @@ class Normalizer:
                 expected="the last row of each key that the table had",
                 found="nothing",
                 next_step=f"bring it back from a copy of that time, or: {_ANOTHER}",
+            )
+
+    def _check_names(self, table: PlannedTable) -> None:
+        names = [version.snapshot.name for version in table.versions if version.snapshot is not None]
+        other = next((name for name in names if not self._wanted(name)), None)
+        if other is not None:
+            raise TableStopped(
+                "the table is renamed into or out of source.normalize, and its state lacks rows",
+                where=f"{names[0]}, now {names[-1]}",
+                expected="a name that the patterns match",
+                found=str(other),
+                next_step="start another connector whose patterns match both names, or none of them",
             )
 
     def _is_wanted(self, table: PlannedTable) -> bool:

@@ -18,6 +18,7 @@ from historian.changelog.chunks import Chunk
 from historian.changelog.operations import Op
 from historian.ddl import parse_column_type
 from historian.errors import HistorianError
+from historian.names import TableName
 from historian.normalizing.states import KeyedStates
 from historian.plans.plans import Plan
 from historian.schema.snapshots import Snapshot
@@ -117,3 +118,14 @@ def test_of_a_table_that_its_reader_stops_no_row_of_the_plan_comes(store: Store)
     found = normalized(Normalizer(MemoryStates(), EVERY, store), 2, good, bad)
     assert [chunk.stopped for chunk in found] == [bad.stopped]
     assert rows_of(found, PLAIN) == []
+
+
+def test_a_table_that_is_renamed_into_the_patterns_stops(store: Store) -> None:
+    normalizer = Normalizer(MemoryStates(), TableFilter(("shop.t",)), store)
+    before = version_of(1, replace(PLAIN, name=TableName("shop", "old")))
+    after = version_of(2, PLAIN)
+    plan = replace(a_plan(2), tables=(planned(before, after),))
+    with closing(LocalChunks()) as chunks:
+        chunks.fill([lambda: iter([chunk_of([(Op.RETRACT, {"id": 2})], after)])])
+        with normalizer.normalized(plan, chunks) as (whole, _):
+            assert ["renamed" in head.stopped for head in whole.heads] == [True]
