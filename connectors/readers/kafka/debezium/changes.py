@@ -55,6 +55,8 @@ def changed(
     if op == "m":
         return None
     if op == "t":
+        if not table_name(source).table:
+            raise unlike(where, "a TRUNCATE of no table")
         return truncated(table_name(source), time_us(source, where, unlike), _place(source))
     if op not in ("c", "r", "u", "d"):
         raise UnsupportedEvent(
