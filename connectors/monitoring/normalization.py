@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from historian import codec
-from historian.normalizing.changes import NormalCounts
+from historian.normalizing.counts import NormalCounts
 
 if TYPE_CHECKING:
     from historian.history.history import History

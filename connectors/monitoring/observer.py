@@ -11,7 +11,7 @@ from historian.plans.plans import Plan
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
-    from historian.normalizing.changes import NormalCounts
+    from historian.normalizing.counts import NormalCounts
 
 __all__ = ["Observer", "Observers", "WrittenPlan", "on_written"]
 

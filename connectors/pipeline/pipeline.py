@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from connectors.tracking.tracker import Tracker
-    from historian.normalizing.changes import NormalCounts
+    from historian.normalizing.counts import NormalCounts
     from sinks.contract.base import Sink
     from sinks.contract.chunks import Chunks
 

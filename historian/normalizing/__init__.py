@@ -2,5 +2,5 @@
 
 Where the last rows are kept does not belong here: :class:`historian.normalizing.states.KeyedState` says what is asked of that.
 
-Open to other rooms: ``changes``, ``keys``, ``states``.
+Open to other rooms: ``changes``, ``counts``, ``keys``, ``states``.
 """

@@ -7,7 +7,7 @@ is gone, and may have the key's columns alone. A -C says nothing that is not kno
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +18,7 @@ from historian.changelog.chunks import Chunk
 from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
 from historian.encoding import encode_rows, read_rows, row_schema
 from historian.errors import HistorianError, TableStopped
+from historian.normalizing.counts import NormalCounts
 from historian.normalizing.keys import KeyHashes, key_form, keys_of, layout_of
 from historian.normalizing.states import KeyedState
 from historian.plans.plans import PlannedTable
@@ -27,37 +28,12 @@ from historian.schema.snapshots import Snapshot
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["NormalCounts", "normalized"]
+__all__ = ["normalized"]
 
 _DROPPED, _ADDED, _CHANGED, _GONE = 0, 1, 2, 3
 _ROWS_OF = np.array([0, 1, 2, 1], np.int64)
 """How many rows each of these is."""
 _SYSTEM = len(CHUNK_COLUMNS)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NormalCounts:
-    """What was met that a source whose changes come once and in order does not send.
-
-    Attributes:
-        unchanged: rows that are as their key's row was: they came again, or nothing changed. They are passed over.
-        seen_inserts: inserts of a key that has a row: they are changes.
-        unseen_updates: changes of a key that has none: they are inserts.
-        unseen_deletes: deletes of a key that has none. They are passed over.
-    """
-
-    unchanged: int = 0
-    seen_inserts: int = 0
-    unseen_updates: int = 0
-    unseen_deletes: int = 0
-
-    def __add__(self, other: NormalCounts) -> NormalCounts:
-        return NormalCounts(
-            unchanged=self.unchanged + other.unchanged,
-            seen_inserts=self.seen_inserts + other.seen_inserts,
-            unseen_updates=self.unseen_updates + other.unseen_updates,
-            unseen_deletes=self.unseen_deletes + other.unseen_deletes,
-        )
 
 
 def normalized(

@@ -17,7 +17,8 @@ from connectors.sink_kinds import lakes
 from historian.changelog.chunks import Chunk
 from historian.changelog.operations import CHUNK_COLUMNS
 from historian.errors import ConfigError, HistorianError, TableStopped, ValueUnrepresentable
-from historian.normalizing.changes import NormalCounts, normalized
+from historian.normalizing.changes import normalized
+from historian.normalizing.counts import NormalCounts
 from historian.normalizing.states import KeyedStates
 from historian.plans.plans import Plan, PlannedTable
 from historian.store import Store

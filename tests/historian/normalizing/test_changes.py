@@ -11,7 +11,8 @@ import pytest
 from historian.changelog.operations import Op
 from historian.ddl import parse_column_type
 from historian.errors import TableStopped
-from historian.normalizing.changes import NormalCounts, normalized
+from historian.normalizing.changes import normalized
+from historian.normalizing.counts import NormalCounts
 from historian.normalizing.keys import key_form, keys_of
 from historian.schema.edits import AddColumn, SetPrimaryKey, TruncateTable
 from historian.schema.snapshots import ColumnType
