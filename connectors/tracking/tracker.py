@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -112,8 +112,19 @@ class Tracker:
         self.copier: Copier | None = None
         self.event_time_us = 0
         tell_statements(reader, lambda: self.history)
-        if isinstance(reader, PartitionedLog):
-            reader.marks = store.source_marks
+
+    @contextmanager
+    def _marked(self) -> Iterator[None]:
+        """A scan from where the last plan ends knows what came before. Others begin earlier: to them nothing of it is a repeat."""
+        reader = self.reader
+        if not isinstance(reader, PartitionedLog):
+            yield
+            return
+        reader.marks = self.store.source_marks
+        try:
+            yield
+        finally:
+            reader.marks = None
 
     @property
     def history(self) -> History:
@@ -280,10 +291,11 @@ class Tracker:
             topics=MetSchemas(history, self.store.passages()) if self.reader.flavor == KAFKA else None,
         )
         bounds: list[Bound] = []
-        for item in self.reader.scan(start, limit_bytes=limit_bytes, until=stop):
-            bound = walk.take(item)
-            if bound is not None:
-                bounds.append(bound)
+        with self._marked():
+            for item in self.reader.scan(start, limit_bytes=limit_bytes, until=stop):
+                bound = walk.take(item)
+                if bound is not None:
+                    bounds.append(bound)
         if not bounds:
             return None
         self.event_time_us = bounds[-1].event_time_us or self.event_time_us
