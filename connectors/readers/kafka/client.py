@@ -14,7 +14,10 @@ from connectors.readers.kafka.registry.client import RegistrySettings
 from historian.errors import LogPurged, SourceError
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from confluent_kafka import Consumer, Message
+    from confluent_kafka.admin import AdminClient
 
     from connectors.readers.kafka.librdkafka import Fetcher
     from connectors.readers.kafka.messages.batch import Batch
@@ -169,22 +172,33 @@ class Client:
         low, high = found
         return max(0, low), max(0, high)
 
+    def _told(self, ask: Callable[[AdminClient, list[str]], Mapping[Any, Future[Any]]]) -> Mapping[Any, Future[Any]]:
+        """What *ask* gives for all topics of the settings; nothing where there is none yet."""
+        from concurrent.futures import wait
+
+        from confluent_kafka.admin import AdminClient
+
+        topics = sorted({topic for topic, _ in self.partitions()})
+        if not topics:
+            return {}
+        settings: dict[str, Any] = {"log_level": 0, **self.settings.client, "bootstrap.servers": self.settings.brokers}
+        admin = AdminClient(settings)
+        told = ask(admin, topics)
+        wait(told.values())  # answers come as long as the client is there
+        return told
+
     def topic_ids(self) -> dict[str, str]:
         """By topic, the id that a broker gives it when it is made; none of brokers that give none. Retryable."""
         from confluent_kafka import KafkaError, KafkaException, TopicCollection
-        from confluent_kafka.admin import AdminClient
 
         untold = (
             KafkaError.TOPIC_AUTHORIZATION_FAILED,
             KafkaError.CLUSTER_AUTHORIZATION_FAILED,
             KafkaError._UNSUPPORTED_FEATURE,  # noqa: SLF001 librdkafka's name
         )
-
-        topics = sorted({topic for topic, _ in self.partitions()})
-        if not topics:
-            return {}
-        admin = AdminClient({"log_level": 0, **self.settings.client, "bootstrap.servers": self.settings.brokers})
-        described = admin.describe_topics(TopicCollection(topics), request_timeout=_ASK_S)
+        described = self._told(
+            lambda admin, topics: admin.describe_topics(TopicCollection(topics), request_timeout=_ASK_S)
+        )
         ids: dict[str, str] = {}
         for topic, future in described.items():
             try:
@@ -200,14 +214,12 @@ class Client:
     def unreadable_topics(self) -> tuple[str, ...]:
         """Topics that the brokers do not let be read, as far as they tell. Retryable."""
         from confluent_kafka import KafkaException, TopicCollection
-        from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr-defined]  # it stands in no list
+        from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]  # it stands in no list
 
-        topics = sorted({topic for topic, _ in self.partitions()})
-        if not topics:
-            return ()
-        admin = AdminClient({"log_level": 0, **self.settings.client, "bootstrap.servers": self.settings.brokers})
-        described = admin.describe_topics(
-            TopicCollection(topics), include_authorized_operations=True, request_timeout=_ASK_S
+        described = self._told(
+            lambda admin, topics: admin.describe_topics(
+                TopicCollection(topics), include_authorized_operations=True, request_timeout=_ASK_S
+            )
         )
         refused = []
         for topic, future in described.items():
@@ -222,14 +234,12 @@ class Client:
     def retention_ms(self) -> dict[str, int]:
         """By topic how long its messages are kept; none of topics that keep them, or of which the brokers do not tell. Retryable."""
         from confluent_kafka import KafkaException
-        from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]  # as above
+        from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]  # as above
 
-        topics = sorted({topic for topic, _ in self.partitions()})
-        if not topics:
-            return {}
-        admin = AdminClient({"log_level": 0, **self.settings.client, "bootstrap.servers": self.settings.brokers})
-        asked = admin.describe_configs(
-            [ConfigResource(ResourceType.TOPIC, topic) for topic in topics], request_timeout=_ASK_S
+        asked = self._told(
+            lambda admin, topics: admin.describe_configs(
+                [ConfigResource(ResourceType.TOPIC, topic) for topic in topics], request_timeout=_ASK_S
+            )
         )
         found: dict[str, int] = {}
         for resource, future in asked.items():
