@@ -157,10 +157,6 @@ class PartitionRange:
     repeated: tuple[tuple[int, int], ...] = ()
     mark: SourceMark | None = None
 
-    def repeats(self, offset: int) -> bool:
-        """Whether the message at *offset* came before."""
-        return any(begin <= offset < end for begin, end in self.repeated)
-
     @property
     def unread(self) -> int:
         """How many messages cannot be read."""
