@@ -115,15 +115,7 @@ class Writers:
         from fastavro import parse_schema
         from fastavro.schema import SchemaParseException
 
-        registered = self.registry.schema(number)
-        if registered is None:
-            raise UnsupportedEvent(
-                "a message names a schema that the registry does not have",
-                where=where,
-                expected=f"schema {number} at {self.registry.settings.url}",
-                found="no such id",
-                next_step="correct source.registry.url: each registry has ids of its own",
-            )
+        registered = self.registry.schema_named(number, where)
         if registered.kind != "AVRO":
             raise self._no_avro(number, where, f"a schema of {registered.kind}")
         names: dict[str, Any] = {}

@@ -73,15 +73,7 @@ class JsonSchemaReader:
         held = self._held.get(number)
         if held is not None:
             return held
-        registered = self._registry.schema(number)
-        if registered is None:
-            raise UnsupportedEvent(
-                "a message names a schema that the registry does not have",
-                where=where,
-                expected=f"schema {number} at {self._registry.settings.url}",
-                found="no such id",
-                next_step="correct source.registry.url: each registry has ids of its own",
-            )
+        registered = self._registry.schema_named(number, where)
         try:
             held = JsonSchema.of(number, registered)
         except (ValueError, TypeError, RecursionError) as error:

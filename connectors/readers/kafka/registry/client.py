@@ -12,7 +12,7 @@ import urllib.request
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from historian.errors import SourceError
+from historian.errors import SourceError, UnsupportedEvent
 
 __all__ = ["RegisteredSchema", "RegistryDown", "RegistrySettings", "SchemaRegistry"]
 
@@ -95,6 +95,23 @@ class SchemaRegistry:
                 return None
             held = self._schemas.setdefault(number, self._read(found, f"schema {number}", frozenset()))
         return held
+
+    def schema_named(self, number: int, where: str) -> RegisteredSchema:
+        """The schema that a message names; raises as :meth:`schema` does.
+
+        Raises:
+            UnsupportedEvent: the registry does not have it.
+        """
+        found = self.schema(number)
+        if found is None:
+            raise UnsupportedEvent(
+                "a message names a schema that the registry does not have",
+                where=where,
+                expected=f"schema {number} at {self.settings.url}",
+                found="no such id",
+                next_step="correct source.registry.url: each registry has ids of its own",
+            )
+        return found
 
     def languages(self) -> tuple[str, ...]:
         """In which languages it takes schemas; raises as :meth:`schema` does."""
