@@ -16,6 +16,7 @@ from connectors.readers.kafka.formats.values import rows_of
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent, Watermark
 from connectors.readers.kafka.messages.parsing import parsed
 from connectors.readers.kafka.messages.timestamps import time_us
+from connectors.readers.kafka.messages.whole_rows import only_key_sent
 from historian.errors import UnsupportedEvent
 from historian.names import TableName
 
@@ -79,13 +80,7 @@ class FlatDecoder:
         if op not in form.ops:
             raise self._unlike(where, f"`{form.op}` is {op!r}, which is none of {', '.join(form.ops)}")
         if form.partial and _at(message, form.partial) is True:
-            raise UnsupportedEvent(
-                "a row of which only the key is sent",
-                where=where,
-                expected="whole rows",
-                found=f"{form.partial}: true",
-                next_step=f"set at the producer: {form.partial_fix}",
-            )
+            raise only_key_sent(where, f"{form.partial}: true", f"set at the producer: {form.partial_fix}")
         return self._rows(message, form.ops[op], key, where)
 
     def names_database(self, value: bytes) -> bool:

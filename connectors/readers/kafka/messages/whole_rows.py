@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from connectors.readers.kafka.messages.events import Event
 from historian.errors import UnsupportedEvent
 
-__all__ = ["check_whole", "is_lone", "is_plain_change", "is_whole"]
+__all__ = ["check_whole", "is_lone", "is_plain_change", "is_whole", "only_key_sent"]
 
 
 def check_whole(event: Event, place: str, columns: Iterable[str]) -> None:
@@ -56,3 +56,10 @@ def _lacking(event: Event) -> str:
     if event.keyed:
         return "the key alone before"
     return f"no value of {', '.join(event.unknown)}" if event.unknown else ""
+
+
+def only_key_sent(where: str, found: str, next_step: str) -> UnsupportedEvent:
+    """The error of a row that a producer cut down to its key, since it was too large."""
+    return UnsupportedEvent(
+        "a row of which only the key is sent", where=where, expected="whole rows", found=found, next_step=next_step
+    )

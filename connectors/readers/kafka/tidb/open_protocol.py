@@ -11,6 +11,7 @@ from typing import Any
 from connectors.readers.kafka.messages.events import Conventions, Event, Field, RowSchema, SqlEvent, Watermark
 from connectors.readers.kafka.messages.parsing import parsed
 from connectors.readers.kafka.messages.timestamps import time_us
+from connectors.readers.kafka.messages.whole_rows import only_key_sent
 from historian.errors import UnsupportedEvent
 from historian.names import TableName
 from historian.schema.snapshots import Column, ColumnType
@@ -93,13 +94,8 @@ class OpenProtocol:
         if kind != _ROW:
             raise ValueError(f"an event of type {kind!r}")
         if key.get("ohk") or key.get("ccl"):
-            raise UnsupportedEvent(
-                "a row of which only the key is sent",
-                where=where,
-                expected="whole rows",
-                found="ohk: true" if key.get("ohk") else "ccl: a place in a storage",
-                next_step="set at the changefeed: large-message-handle-option=none",
-            )
+            found = "ohk: true" if key.get("ohk") else "ccl: a place in a storage"
+            raise only_key_sent(where, found, "set at the changefeed: large-message-handle-option=none")
         columns = value.get("u") or value.get("d")
         if not isinstance(columns, dict) or not columns:
             raise ValueError("an event without `u` and `d`")

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from connectors.readers.kafka.messages.events import Conventions, Event, RowSchema, SqlEvent, Watermark
 from connectors.readers.kafka.messages.parsing import parsed
 from connectors.readers.kafka.messages.timestamps import time_us
+from connectors.readers.kafka.messages.whole_rows import only_key_sent
 from connectors.readers.kafka.tidb.table_schemas import told_schema, untold_schema
 from historian.errors import UnsupportedEvent
 from historian.names import TableName
@@ -100,13 +101,8 @@ class SimpleProtocol:
 
     def _row(self, message: Mapping[str, Any], op: str, at_us: int, where: str) -> Event:
         if message.get("handleKeyOnly") or message.get("claimCheckLocation"):
-            raise UnsupportedEvent(
-                "a row of which only the key is sent",
-                where=where,
-                expected="whole rows",
-                found="handleKeyOnly: true" if message.get("handleKeyOnly") else "claimCheckLocation",
-                next_step="set at the changefeed: large-message-handle-option=none",
-            )
+            found = "handleKeyOnly: true" if message.get("handleKeyOnly") else "claimCheckLocation"
+            raise only_key_sent(where, found, "set at the changefeed: large-message-handle-option=none")
         table = TableName(str(message["database"]), str(message["table"]))
         after = None if op == "d" else _values(message["data"])
         before = None if op == "c" else _values(message["old"])
