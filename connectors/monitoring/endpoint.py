@@ -99,7 +99,7 @@ class Watched:
         state = _Remembered(looks.state)
         shown = _Remembered(lambda: _page(store, page, state()))
         pages = Pages(metrics.registry, health, state, shown, limits)
-        return cls(pages, Observers(metrics, health), (looks, store))
+        return cls(pages, Observers(metrics, health), (looks, store, kept_s))
 
     def close(self) -> None:
         """Closes connections to source and store, behind the last answer."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["KeptLog", "log_kept_s", "log_warnings"]
 
 _EVERY_S = 300.0
+_LONGEST_S = 1.0
+"""Whoever ends waits so long for an answer that is on its way."""
 _PART = 0.5
 """From this part of the time on that is left, what needs it is told."""
 
@@ -54,6 +56,7 @@ class KeptLog:
         self._asked_s: float | None = None
         self._kept_s: float | None = None
         self._is_known = False
+        self._thread: threading.Thread | None = None
 
     @classmethod
     def of(cls, config: PipelineConfig) -> KeptLog:
@@ -68,7 +71,8 @@ class KeptLog:
             if is_old:
                 self._asked_s = now_s
         if is_old:
-            threading.Thread(target=self._learn, name="historian retention", daemon=True).start()
+            self._thread = threading.Thread(target=self._learn, name="historian retention", daemon=True)
+            self._thread.start()
         return self._kept_s
 
     def known(self) -> float | None:
@@ -83,6 +87,11 @@ class KeptLog:
                 self._asked_s = now_s
             self._kept_s, self._is_known = self._ask(), True
         return self()
+
+    def close(self) -> None:
+        """Waits a moment for an answer that is on its way: a thread that Python's own end finds in native code aborts the process."""
+        if self._thread is not None:
+            self._thread.join(_LONGEST_S)
 
     def _learn(self) -> None:
         try:

@@ -78,6 +78,7 @@ class Watch(Observers):
         """Takes the last picture, and ends the thread."""
         self._stops.set()
         self._thread.join(_LONGEST_S)
+        self._kept_s.close()
 
     @property
     def was_open(self) -> bool:

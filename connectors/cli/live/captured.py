@@ -7,6 +7,7 @@ what is taken hold of: nothing goes past a picture that stands on the terminal, 
 from __future__ import annotations
 
 import os
+import select
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -43,6 +44,7 @@ def captured(descriptors: Sequence[int], write: Callable[[str], None]) -> Iterat
             os.dup2(before, descriptor)
             os.close(before)
         carrier.is_through.wait(_LONGEST_S)
+        carrier.end()
 
 
 def _flush() -> None:
@@ -57,6 +59,7 @@ class _Carrier(threading.Thread):
     def __init__(self, reading: int, real: int, write: Callable[[str], None]) -> None:
         super().__init__(name="historian terminal", daemon=True)
         self._reading = reading
+        self._looked_at = os.dup(reading)
         self._real = real
         self._write = write
         self.is_through = threading.Event()
@@ -77,6 +80,15 @@ class _Carrier(threading.Thread):
                 self._pass_on(behind)
         os.close(self._reading)
         os.close(self._real)
+
+    def end(self) -> None:
+        """Waits for the thread, unless a process that lives on can still write."""
+        # A thread that Python's own end finds between two calls can abort the whole process.
+        looked_at = select.poll()
+        looked_at.register(self._looked_at, select.POLLHUP)
+        if any(event & select.POLLHUP for _, event in looked_at.poll(0)):
+            self.join(_LONGEST_S)
+        os.close(self._looked_at)
 
     def _show(self, lines: bytes) -> None:
         try:

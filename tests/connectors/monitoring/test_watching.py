@@ -223,6 +223,21 @@ def test_who_can_wait_learns_at_once_how_long_a_log_is_kept_and_it_is_asked_seld
     assert [1.0, 1.0, 1.0] == [kept.known(), kept.known(), kept()]
 
 
+def test_who_ends_waits_for_an_answer_on_its_way() -> None:
+    may_answer = threading.Event()
+
+    def ask() -> float:
+        assert may_answer.wait(10)
+        return 60.0
+
+    kept = KeptLog(ask)
+    assert kept() is None
+    may_answer.set()
+    kept.close()
+
+    assert kept() == 60.0
+
+
 def test_a_connector_that_never_ran_has_nothing_to_tell(tmp_path: Path) -> None:
     file = tmp_path / "shop.yaml"
     file.write_text(

@@ -40,3 +40,18 @@ def test_nothing_is_lost_and_what_comes_later_goes_where_it_went_before() -> Non
     assert sorted(
         ["printed", "told", "WARNING:root:logged", "\\xff in no character set", "of a child", "of a child, told"]
     ) == sorted(ast.literal_eval(done.stdout))
+
+
+def test_its_thread_is_gone_before_the_process_ends() -> None:
+    """Python's end can abort a process that a thread of its own still runs in."""
+    script = """
+import threading
+from connectors.cli.live.captured import captured
+for _ in range(50):
+    with captured([1, 2], lambda lines: None):
+        print("printed")
+    assert ["MainThread"] == [thread.name for thread in threading.enumerate()]
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")

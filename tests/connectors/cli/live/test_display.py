@@ -99,7 +99,7 @@ def test_what_is_written_stands_above_the_picture_and_the_last_picture_stays(dir
         "shop  runs  mysql 127.0.0.1:1 to console",
     ] == (moved[at - 2 : at + 2])
     assert max(map(len, narrow)) <= 60
-    assert (0, True) == (code, screen.has_cursor)
+    assert (0, True) == (code, screen.has_cursor), text
     assert [f"warning {number}" for number in range(40)] == [line for line in text if line.startswith("warning")]
     assert "shop  has ended  mysql 127.0.0.1:1 to console" in text
     assert 1 == sum(line.startswith("position") for line in text), text
@@ -116,7 +116,7 @@ def test_an_error_leaves_the_terminal_clean(directory: Path, way: str) -> None:
         text = screen.text().rstrip().splitlines()
 
     assert (way == "fails") == (RED in screen.raw)
-    assert (1, True) == (code, screen.has_cursor)
+    assert (1, True) == (code, screen.has_cursor), text
     if way == "never-opens":
         assert ["it cannot begin"] == text
     else:
