@@ -33,8 +33,12 @@ def page(
     from connectors.monitoring.state import connector_state
     from connectors.page.page import Page
     from connectors.tracking.recorded import recorded_store
+    from sinks.contract.storage import share_said_settings
+    from sinks.spark_settings import said_settings
 
     settings = configured(config)
+    for sink in settings.sinks:
+        share_said_settings(sink.path, {**said_settings(), **dict(settings.run.spark.conf)})
     store = recorded_store(settings)
     if store is None:
         raise StoreError("the connector has not run yet", where=settings.name, next_step="`historian run` starts it")
