@@ -68,7 +68,8 @@ def init(
     out.write_text(drafted.text(results), encoding="utf-8")
     failed = sum(result.status == "failed" for result in results)
     tables = sum(map(len, drafted.tables.values()))
-    tell(f"{out}: {tables} tables; of {len(results)} checks {failed} failed. Next: `historian check {out}`")
+    told = f"{tables} table{'' if tables == 1 else 's'}; of {len(results)} checks {failed} failed"
+    tell(f"{out}: {told}. Next: `historian {'check' if failed else 'run'} {out}`")
 
 
 def _address(server: str, user: str, password: str) -> ServerAddress:
