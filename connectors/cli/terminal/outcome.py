@@ -152,7 +152,11 @@ def _block(error: HistorianError) -> str:
         lines += [f"  - {problem}" for problem in error.problems]
     if error.retryable:
         lines.append("  this may pass: the same command can be tried again")
-    return "\n".join(broken(line, indent=_INDENT) if breaks and _is_prose(line) else line for line in lines)
+    return "\n".join(broken(line, indent=_indent(line)) if breaks and _is_prose(line) else line for line in lines)
+
+
+def _indent(line: str) -> str:
+    return "    " if line.startswith("  - ") else _INDENT
 
 
 def _is_prose(line: str) -> bool:

@@ -33,5 +33,5 @@ def test_each_problem_of_a_configuration_is_broken_by_itself(capsys: pytest.Capt
     tell_error(ConfigError("it cannot be used", problems=(f"first {_LONG}", "second")))
 
     lines = capsys.readouterr().err.splitlines()
-    assert [line[:12] for line in lines] == ["error: it ca", "  - first wo", " " * 12, "  - second"]
+    assert [line[:12] for line in lines] == ["error: it ca", "  - first wo", "    word wor", "  - second"]
     assert max(map(len, lines)) <= 120
