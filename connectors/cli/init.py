@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from connectors.cli.terminal.outcome import ending, tell
+from connectors.cli.terminal.sizes import counted
 from historian.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def init(
     out.write_text(drafted.text(results), encoding="utf-8")
     failed = sum(result.status == "failed" for result in results)
     tables = sum(map(len, drafted.tables.values()))
-    told = f"{tables} table{'' if tables == 1 else 's'}; of {len(results)} checks {failed} failed"
+    told = f"{counted(tables, 'table')}; of {len(results)} checks {failed} failed"
     tell(f"{out}: {told}. Next: `historian {'check' if failed else 'run'} {out}`")
 
 

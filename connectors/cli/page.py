@@ -12,6 +12,7 @@ import typer
 
 from connectors.cli.terminal.arguments import Config, configured
 from connectors.cli.terminal.outcome import ending, tell
+from connectors.cli.terminal.sizes import bytes_text
 from historian.errors import ConfigError, StoreError
 
 __all__ = ["page"]
@@ -51,7 +52,7 @@ def page(
     except OSError as error:
         problem = f"{error.strerror or error} @ --out (got {out})"
         raise ConfigError("the page cannot be written", problems=(problem,)) from None
-    tell(f"{file} ({len(text) / 1e6:.1f} MB)", file=str(file))
+    tell(f"{file} ({bytes_text(len(text))})", file=str(file))
 
 
 def _write(file: Path, text: str) -> None:
