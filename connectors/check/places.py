@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from connectors.check.result import CheckResult, failed, ok
+from connectors.check.object_storage import s3_check
+from connectors.check.result import CheckResult, failed
 from connectors.config import PipelineConfig, SinkConfig
 from connectors.sink_kinds import lake
-from historian.errors import HistorianError, SinkError
-from sinks.contract.storage import is_s3, share_said_settings
-from sinks.spark_settings import said_settings
+from historian.errors import HistorianError
 
 __all__ = ["place_checks", "syntax_checks"]
 
@@ -27,8 +26,8 @@ def place_checks(config: PipelineConfig) -> Iterator[CheckResult]:
     if scheme.startswith("sqlite") and path and not path.startswith(":memory:"):
         yield from _check("history store", Path(path).parent, "history.store")
     for at, sink in enumerate(config.sinks):
-        if sink.path and is_s3(sink.path):
-            yield _s3_check(config, f"sinks[{at}]", sink.path)
+        if (asked := s3_check(config, f"sinks[{at}]", sink.path)) is not None:
+            yield asked
         elif sink.path and "://" not in sink.path:
             yield from _check(f"sinks[{at}]", Path(sink.path), f"sinks[{at}].path")
 
@@ -46,21 +45,6 @@ def _check(name: str, directory: Path, key: str) -> Iterator[CheckResult]:
     except OSError as error:
         found = f"{there} cannot be written to: {error.strerror or error}"
         yield failed(name, found, f"{directory}, there or to be made", mend)
-
-
-def _s3_check(config: PipelineConfig, name: str, path: str) -> CheckResult:
-    """Asks as a run would, by what Spark is told in the configuration and in its own files."""
-    from sinks.contract.probe import probe
-
-    share_said_settings(path, {**said_settings(), **dict(config.run.spark.conf)})
-    try:
-        probe(path)
-    except SinkError as error:
-        mend = f"correct {name}.path, spark.hadoop.fs.s3a.* of run.spark.conf, or the rights of its user"
-        return failed(
-            name, f"{path}: {error.what}: {error.found}", "objects can be written, listed, read and removed", mend
-        )
-    return ok(name, f"{path}: an object was written, listed, read and removed")
 
 
 def syntax_checks(sinks: Sequence[SinkConfig]) -> Iterator[CheckResult]:
