@@ -2,7 +2,7 @@
 
 Sources and configuration files do not belong here (:mod:`connectors`).
 
-Open to other rooms: ``console``, ``late_session``, ``session``.
+Open to other rooms: ``console``, ``late_session``, ``session``, ``spark_settings``.
 """
 
 from __future__ import annotations

@@ -147,6 +147,7 @@ def test_only_the_composition_knows_sinks() -> None:
         "connectors.pipeline.normalizing",
         "connectors.check.generated",
         "connectors.check.keys",
+        "connectors.check.object_storage",
         "connectors.check.rules",
         "connectors.check.shards",
         "connectors.cli",

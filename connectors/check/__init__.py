@@ -22,7 +22,10 @@ __all__ = ["CheckResult", "require", "run_checks"]
 
 
 def run_checks(config: PipelineConfig) -> tuple[CheckResult, ...]:
-    """Every check that applies, in the order they are shown. Reads only; never raises for what a check is about."""
+    """Every check that applies, in the order they are shown. Never raises for what a check is about.
+
+    Reads only, but for an object that is put below a lake's path in S3 and removed again.
+    """
     from connectors.check.places import place_checks, syntax_checks
 
     results: list[CheckResult] = []

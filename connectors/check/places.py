@@ -1,12 +1,14 @@
-"""Checks of what a run would make before its first row: store and lake, where they are directories; and Spark's expressions."""
+"""Checks of what a run would make before its first row: store and lake, where they are directories or in S3; and Spark's expressions."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from connectors.check.object_storage import s3_check
 from connectors.check.result import CheckResult, failed
 from connectors.config import PipelineConfig, SinkConfig
 from connectors.sink_kinds import lake
@@ -16,12 +18,17 @@ __all__ = ["place_checks", "syntax_checks"]
 
 
 def place_checks(config: PipelineConfig) -> Iterator[CheckResult]:
-    """Whether the store's file and the sinks' directories are there, or can be made."""
+    """Whether the store's file and the sinks' directories are there, or can be made; and whether a lake in S3 can be worked with.
+
+    Leaves nothing behind but, in S3, the mark of an empty directory where a sink's was not there.
+    """
     scheme, _, path = config.history.store.partition(":///")
     if scheme.startswith("sqlite") and path and not path.startswith(":memory:"):
         yield from _check("history store", Path(path).parent, "history.store")
     for at, sink in enumerate(config.sinks):
-        if sink.path and "://" not in sink.path:
+        if (asked := s3_check(config, f"sinks[{at}]", sink.path)) is not None:
+            yield asked
+        elif sink.path and "://" not in sink.path:
             yield from _check(f"sinks[{at}]", Path(sink.path), f"sinks[{at}].path")
 
 
@@ -30,8 +37,14 @@ def _check(name: str, directory: Path, key: str) -> Iterator[CheckResult]:
     mend = f"correct {key}, or the rights of {there}"
     if not there.is_dir():
         yield failed(name, f"{there} is no directory", f"a directory, {directory}", mend)
-    elif not os.access(there, os.W_OK | os.X_OK):
-        yield failed(name, f"{there} cannot be written to", f"{directory}, there or to be made", mend)
+        return
+    try:
+        # Rights alone do not tell: root has them in /proc too, and on what is mounted read-only.
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        found = f"{there} cannot be written to: {error.strerror or error}"
+        yield failed(name, found, f"{directory}, there or to be made", mend)
 
 
 def syntax_checks(sinks: Sequence[SinkConfig]) -> Iterator[CheckResult]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from connectors.cli.terminal.outcome import ending, tell
+from connectors.cli.terminal.sizes import counted
 from historian.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ def init(
     out.write_text(drafted.text(results), encoding="utf-8")
     failed = sum(result.status == "failed" for result in results)
     tables = sum(map(len, drafted.tables.values()))
-    tell(f"{out}: {tables} tables; of {len(results)} checks {failed} failed. Next: `historian check {out}`")
+    told = f"{counted(tables, 'table')}; of {len(results)} checks {failed} failed"
+    tell(f"{out}: {told}. Next: `historian {'check' if failed else 'run'} {out}`")
 
 
 def _address(server: str, user: str, password: str) -> ServerAddress:

@@ -12,6 +12,7 @@ import typer
 
 from connectors.cli.terminal.arguments import Config, configured
 from connectors.cli.terminal.outcome import ending, tell
+from connectors.cli.terminal.sizes import bytes_text
 from historian.errors import ConfigError, StoreError
 
 __all__ = ["page"]
@@ -33,8 +34,12 @@ def page(
     from connectors.monitoring.state import connector_state
     from connectors.page.page import Page
     from connectors.tracking.recorded import recorded_store
+    from sinks.contract.storage import share_said_settings
+    from sinks.spark_settings import said_settings
 
     settings = configured(config)
+    for sink in settings.sinks:
+        share_said_settings(sink.path, {**said_settings(), **dict(settings.run.spark.conf)})
     store = recorded_store(settings)
     if store is None:
         raise StoreError("the connector has not run yet", where=settings.name, next_step="`historian run` starts it")
@@ -47,7 +52,7 @@ def page(
     except OSError as error:
         problem = f"{error.strerror or error} @ --out (got {out})"
         raise ConfigError("the page cannot be written", problems=(problem,)) from None
-    tell(f"{file} ({len(text) / 1e6:.1f} MB)", file=str(file))
+    tell(f"{file} ({bytes_text(len(text))})", file=str(file))
 
 
 def _write(file: Path, text: str) -> None:

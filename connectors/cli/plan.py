@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from connectors.cli.terminal.arguments import Config, Json, configured
-from connectors.cli.terminal.outcome import ExitCode, ending, say
+from connectors.cli.terminal.outcome import ExitCode, ending, say, tell
 from connectors.cli.terminal.sessions import session
 from connectors.cli.terminal.tables import print_table
 
@@ -37,6 +37,8 @@ def plan(config: Config, *, as_json: Json = False) -> None:
         typer.echo(json.dumps({**asdict(effects), "refuses": effects.is_refused}, indent=2))
     else:
         print_effects(effects)
+        if not (effects.is_refused or effects.is_nothing):
+            tell(f"Nothing was changed. Next: `historian {'apply' if effects.behind else 'run'} {config}`")
     if effects.is_refused:
         raise typer.Exit(ExitCode.FAILED)
 

@@ -7,14 +7,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, nullcontext, suppress
-from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from connectors.cli.terminal.arguments import Config, Json, configured
 from connectors.cli.terminal.outcome import ExitCode, ending
-from connectors.cli.terminal.sizes import bytes_text, copied_text
+from connectors.cli.terminal.sizes import bytes_text, copied_text, counted, span_text
 from connectors.cli.terminal.tables import table, terminal
 from connectors.monitoring.looking import HeldStore, Looks
 from connectors.monitoring.retention import KeptLog
@@ -259,7 +258,8 @@ def _summary(found: dict[str, Any], standings: Sequence[str]) -> str:
     counts = ", ".join(f"{states[name]} {name}" for name in (_UP_TO_DATE, "behind", "stopped", "ended") if states[name])
     how = "as the run noted; --targets asks the lake" if found["targets_noted"] else "as the lake says"
     copied = sum(row["state"] != "done" for row in found["copies"])
-    return f"{len(standings)} targets: {counts}{f'; {copied} tables being copied' if copied else ''} ({how})"
+    being = f"; {counted(copied, 'table')} being copied" if copied else ""
+    return f"{counted(len(standings), 'target')}: {counts}{being} ({how})"
 
 
 def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
@@ -275,7 +275,7 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("timeline", f"{found['schema_versions']} entries"),
     ]
     if isinstance(found["log_kept_s"], int):
-        kept, left = (str(timedelta(seconds=found[name])) for name in ("log_kept_s", "log_left_s"))
+        kept, left = (span_text(found[name]) for name in ("log_kept_s", "log_left_s"))
         facts.append(("log", f"kept by the source for {kept}; what is behind the last plan for {left} more"))
     facts += [("notify", f"{each['channel']}: {_undelivered(each)}") for each in found["notifications"]]
     if found["retry"]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from connectors.config.document import SINKS, Document
@@ -22,6 +23,8 @@ __all__ = ["problems_of"]
 
 _SECRETS = frozenset(("password", "store", "salt", "token"))
 _SINK_TYPES = tuple(name for sink in SINKS for name in get_args(sink.model_fields["type"].annotation))
+_KIND = re.compile(r"[A-Z]\w+Document|\w+\[.+\]")
+"""What stands in a place for one kind of several that it may be of: a model, or a type of Python."""
 _WORDS = {
     "missing": "missing",
     "string_type": "expected a text; put it in quotes",
@@ -48,13 +51,21 @@ def problems_of(
         known: problems found before, by path; what validation says of the same places is left out.
     """
     lines = [(path, _line(reason, path, written)) for path, reason in known.items()]
-    for details in [] if error is None else error.errors(include_url=False, include_input=False):
-        path = _plain(details["loc"])
-        if path not in known:
+    found_by = [] if error is None else error.errors(include_url=False, include_input=False)
+    told = [(_plain(details["loc"]), details) for details in found_by]
+    for path, details in told:
+        if path not in known and not _is_of_other_kind(details, path, told):
             lines += [(found, _line(reason, found, written)) for found, reason in _reasons(details, path)]
     order = {path: at for at, path in enumerate(_paths(written.value, ()))}
     lines.sort(key=lambda line: order.get(line[0], order.get(line[0][:-1], 0)))
     return tuple(dict.fromkeys(text for _, text in lines))
+
+
+def _is_of_other_kind(details: ErrorDetails, path: JsonPath, told: Sequence[tuple[JsonPath, ErrorDetails]]) -> bool:
+    """Whether the place may be of another kind too, which it is and has problems of its own: nobody meant a list who wrote a mapping."""
+    return details["type"] in ("list_type", "model_type") and any(
+        other[: len(path)] == path and other != path for other, _ in told
+    )
 
 
 def _reasons(details: ErrorDetails, path: JsonPath) -> Iterator[tuple[JsonPath, str]]:
@@ -117,7 +128,7 @@ def _plain(loc: tuple[int | str, ...]) -> JsonPath:
         del path[1]
     if path[:1] == ["sinks"] and len(path) > 2 and path[2] in _SINK_TYPES:
         del path[2]
-    return tuple(path)
+    return tuple(part for part in path if not (isinstance(part, str) and _KIND.fullmatch(part)))
 
 
 def _line(reason: str, path: JsonPath, written: WrittenDocument) -> str:

@@ -172,7 +172,7 @@ def _first_effects(config: PipelineConfig, spark: SparkSession, refused: list[st
             for snapshot in present
         ]
     if not refused and held is None:
-        notes.append(f"the connector begins at {config.source.start}")
+        notes.append(f"its first run begins as source.start says: {config.source.start}")
     return Effects(
         connector=config.name,
         behind="",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,16 @@ from sinks.contract.late_java import environment_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["is_local", "is_s3", "located", "reading", "share_settings", "writing"]
+__all__ = [
+    "hurried",
+    "is_local",
+    "is_s3",
+    "located",
+    "reading",
+    "share_said_settings",
+    "share_settings",
+    "writing",
+]
 
 _VARIABLE = "HISTORIAN_S3A"
 _TURN = threading.Lock()
@@ -40,6 +49,9 @@ _NAMES = (
     "connection.ssl.enabled",
     "assumed.role.arn",
 )
+_CONNECT_S = 3
+_ANSWER_S = 10
+_TRIES = 2
 
 
 def is_s3(path: str) -> bool:
@@ -62,11 +74,27 @@ def share_settings(spark: SparkSession, path: str) -> None:
     context: Any = spark._jsc  # noqa: SLF001 there is no public way to Hadoop's settings
     bucket = urlsplit(path).netloc
     hadoop = context.hadoopConfiguration()
-    found = {name: _setting(hadoop, bucket, name) for name in _NAMES}
+    found = _settings(lambda name: str(hadoop.getTrimmed(name, "")), bucket)
     with _TURN:
         known = json.loads(os.environ.get(_VARIABLE, "{}"))
-        known[bucket] = {name: value for name, value in found.items() if value}
+        known[bucket] = found
         os.environ[_VARIABLE] = environment_of(spark)[_VARIABLE] = json.dumps(known, sort_keys=True)
+
+
+def share_said_settings(path: str, said: Mapping[str, str]) -> None:
+    """The same for a process that starts no Spark, by what a session would be made with. What is known of the bucket already stays.
+
+    Args:
+        said: settings of Spark by their names, such as ``spark.hadoop.fs.s3a.endpoint``.
+    """
+    if not is_s3(path):
+        return
+    bucket = urlsplit(path).netloc
+    found = _settings(lambda name: said.get(f"spark.hadoop.{name}", "").strip(), bucket)
+    with _TURN:
+        known = json.loads(os.environ.get(_VARIABLE, "{}"))
+        known.setdefault(bucket, {**_said_by_environment(), **found})
+        os.environ[_VARIABLE] = json.dumps(known, sort_keys=True)
 
 
 def located(path: str) -> tuple[pafs.FileSystem, str]:
@@ -74,8 +102,20 @@ def located(path: str) -> tuple[pafs.FileSystem, str]:
     if not is_s3(path):
         found: tuple[pafs.FileSystem, str] = pafs.FileSystem.from_uri(path)
         return found
-    bucket, _, key = path.partition("://")[2].partition("/")
-    return _s3(json.dumps(_known(bucket), sort_keys=True)), f"{bucket}/{key}".rstrip("/")
+    bucket, place = _place(path)
+    return _s3(json.dumps(_known(bucket), sort_keys=True)), place
+
+
+def hurried(path: str) -> tuple[pafs.FileSystem, str]:
+    """As :func:`located` for a path in S3, for who waits for an answer: it tries twice, and waits for seconds."""
+    bucket, place = _place(path)
+    system = pafs.S3FileSystem(
+        **_arguments(_known(bucket)),
+        connect_timeout=_CONNECT_S,
+        request_timeout=_ANSWER_S,
+        retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=_TRIES),
+    )
+    return system, place
 
 
 @contextmanager
@@ -106,10 +146,16 @@ def _accessing(what: str, path: str, do: str) -> Iterator[None]:
         ) from error
 
 
-def _setting(hadoop: Any, bucket: str, name: str) -> str:
-    """A bucket's own setting goes before that of all; one that Hadoop fills in by default counts as none."""
-    own: str = hadoop.getTrimmed(f"{_PREFIX}bucket.{bucket}.{name}", "")
-    return own or str(hadoop.getTrimmed(f"{_PREFIX}{name}", ""))
+def _place(path: str) -> tuple[str, str]:
+    """The bucket of a path in S3, and the path as Arrow names it."""
+    bucket, _, key = path.partition("://")[2].partition("/")
+    return bucket, f"{bucket}/{key}".rstrip("/")
+
+
+def _settings(value: Callable[[str], str], bucket: str) -> dict[str, str]:
+    """A bucket's own setting goes before that of all; one that is "" counts as none."""
+    found = {name: value(f"{_PREFIX}bucket.{bucket}.{name}") or value(f"{_PREFIX}{name}") for name in _NAMES}
+    return {name: value for name, value in found.items() if value}
 
 
 def _known(bucket: str) -> dict[str, str]:
@@ -117,6 +163,10 @@ def _known(bucket: str) -> dict[str, str]:
     found: dict[str, str] | None = json.loads(os.environ.get(_VARIABLE, "{}")).get(bucket)
     if found is not None:
         return found
+    return _said_by_environment()
+
+
+def _said_by_environment() -> dict[str, str]:
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     return {"endpoint": endpoint} if endpoint else {}
 

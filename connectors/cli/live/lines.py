@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectors.cli.terminal.logs import bind, writes_lines
 from connectors.cli.terminal.outcome import tell
-from connectors.cli.terminal.sizes import bytes_text
+from connectors.cli.terminal.sizes import bytes_text, counted
 from connectors.monitoring.observer import Observer, WrittenPlan
 from historian.errors import HistorianError
 
@@ -184,7 +184,7 @@ class RunLines(Observer):
 
     def summary(self) -> str:
         """What the run did, in one line."""
-        done = f"{self._plans} plans written, up to {self._end}" if self._plans else "nothing new in the log"
+        done = f"{counted(self._plans, 'plan')} written, up to {self._end}" if self._plans else "nothing new in the log"
         stopped = f"; stopped: {', '.join(sorted(self.stopped))}" if self.stopped else ""
         return f"{done}{stopped}"
 
@@ -221,8 +221,9 @@ class _Written:
 
     def text(self, copied: str) -> str:
         plans = f" of {self.plans} plans" if self.plans > 1 else ""
-        changes = f", {self.statements} schema changes" if self.statements else ""
-        return f"plan {self.number}: {self.rows} rows{plans}, {self.tables} tables{changes}{copied}, in {self.took_s:.1f} s"
+        changes = f", {counted(self.statements, 'schema change')}" if self.statements else ""
+        what = f"{counted(self.rows, 'row')}{plans}, {counted(self.tables, 'table')}{changes}{copied}"
+        return f"plan {self.number}: {what}, in {self.took_s:.1f} s"
 
     def fields(self) -> dict[str, Any]:
         return {"rows": self.rows, "tables": self.tables, "seconds": round(self.took_s, 3), "end": self.end}
@@ -239,7 +240,11 @@ def _copied(copies: Sequence[tuple[int, TableCopy]]) -> list[str]:
         sizes = [copy.size_bytes for _, copy in mine if copy.rows]
         # An older release's plan does not say.
         size = "" if not sizes or None in sizes else f" ({bytes_text(sum(filter(None, sizes)))})"
-        told += [f", {rows} rows{size} {what}, {done} of {len({i for i, _ in mine})} tables whole"] if mine else []
+        told += (
+            [f", {counted(rows, 'row')}{size} {what}, {done} of {counted(len({i for i, _ in mine}), 'table')} whole"]
+            if mine
+            else []
+        )
     return told
 
 

@@ -16,7 +16,7 @@ import typer
 
 from connectors.cli.terminal.aside import aside
 from connectors.cli.terminal.logs import log
-from connectors.cli.terminal.plain_text import as_lines
+from connectors.cli.terminal.plain_text import as_lines, broken
 from connectors.spark.bundle import BundleError
 from connectors.spark.executors import ExecutorsDiffer, ExecutorsLost
 from historian import errors
@@ -27,6 +27,8 @@ __all__ = ["DEBUG", "EXIT_CODES", "ExitCode", "ending", "exit_code", "say", "tel
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_INDENT = " " * 12
 
 DEBUG: ContextVar[bool] = ContextVar("debug", default=False)
 """Whether errors come with their traceback."""
@@ -142,14 +144,24 @@ def _facts(error: HistorianError) -> dict[str, object]:
 
 
 def _block(error: HistorianError) -> str:
+    """A terminal breaks its lines itself. What was found may be a statement, and a place a path with blanks: they stay whole elsewhere too."""
+    breaks = not sys.stderr.isatty()
     lines = [f"error: {error.what}"]
     lines += [f"  {name:<9} {_indented(fact)}" for name, fact in _facts(error).items() if fact is not None]
     if isinstance(error, ConfigError):
         lines += [f"  - {problem}" for problem in error.problems]
     if error.retryable:
         lines.append("  this may pass: the same command can be tried again")
-    return "\n".join(lines)
+    return "\n".join(broken(line, indent=_indent(line)) if breaks and _is_prose(line) else line for line in lines)
+
+
+def _indent(line: str) -> str:
+    return "    " if line.startswith("  - ") else _INDENT
+
+
+def _is_prose(line: str) -> bool:
+    return "\n" not in line and not line.startswith(("  found ", "  where "))
 
 
 def _indented(fact: object) -> str:
-    return str(fact).strip("\n").replace("\n", "\n            ")
+    return str(fact).strip("\n").replace("\n", f"\n{_INDENT}")

@@ -1,8 +1,10 @@
-"""Sizes as people read them."""
+"""Sizes, counts and spans of time as people read them."""
 
 from __future__ import annotations
 
-__all__ = ["bytes_text", "copied_text"]
+from datetime import timedelta
+
+__all__ = ["bytes_text", "copied_text", "counted", "span_text"]
 
 
 def bytes_text(count: float) -> str:
@@ -24,3 +26,21 @@ def copied_text(size_bytes: int | None, estimated_bytes: int | None) -> str:
         return ""
     of = f" of about {bytes_text(estimated_bytes)}" if estimated_bytes else ""
     return f"{bytes_text(size_bytes)}{of}"
+
+
+def counted(count: int, what: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "table"), counted(2, "table")
+    ('1 table', '2 tables')
+    """
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def span_text(seconds: float) -> str:
+    """A span of time in whole seconds.
+
+    >>> span_text(90), span_text(86_400 * 30)
+    ('0:01:30', '30 days')
+    """
+    return str(timedelta(seconds=round(seconds))).removesuffix(", 0:00:00")

@@ -171,4 +171,6 @@ def _stop(
     )
 
 
-_ANEW = "rebuild the table's targets from a new start"
+_ANEW = (
+    "where no repair brings it back by itself (docs/reference/stops.md), rebuild the table's targets from a new start"
+)

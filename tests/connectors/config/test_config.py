@@ -261,6 +261,24 @@ def test_a_misspelt_key_is_told_wherever_it_stands(tmp_path: Path, part: str, pr
     assert (f"unknown key; did you mean {problem}",) == _problems(tmp_path, f"name: shop\nsource: {SOURCE}\n{part}")
 
 
+@pytest.mark.parametrize(
+    "columns, problems",
+    [
+        ("{types: {}}", {"missing @ {}.exclude", "unknown key; known: exclude @ {}.types"}),
+        ("{exclude: 5}", {"expected a list @ {}.exclude (got 5)"}),
+        ("[1]", {"expected a text; put it in quotes @ {}[0] (got 1)"}),
+        ("5", {"expected a list @ {} (got 5)", "expected a mapping @ {} (got 5)"}),
+    ],
+)
+def test_a_place_for_several_kinds_is_told_of_the_one_that_stands_there(
+    tmp_path: Path, columns: str, problems: set[str]
+) -> None:
+    sinks = f"sinks: [{{type: delta, path: l, tables: {{'a.*': {{columns: {columns}}}}}}}]"
+    expected = {problem.replace("{}", "$.sinks[0].tables.a.*.columns") for problem in problems}
+
+    assert expected == set(_problems(tmp_path, f"name: shop\nsource: {SOURCE}\n{sinks}"))
+
+
 def test_every_problem_is_listed_by_its_path(tmp_path: Path) -> None:
     text = """
         name: shop

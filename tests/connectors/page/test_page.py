@@ -7,7 +7,8 @@ import hashlib
 import json
 import re
 import zlib
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import datetime, timezone
 from html.parser import HTMLParser
 from pathlib import Path
@@ -210,40 +211,64 @@ def test_a_lake_that_cannot_be_read_or_found_is_named(tmp_path: Path) -> None:
     assert data["unread"] == "where the lake of catalog spark_catalog.lake is was not noted yet; the next run does"
 
 
-@pytest.mark.parametrize("sink", ["path: s3a://page-lake/lake", "catalog: spark_catalog.lake"])
-def test_a_lake_in_s3_and_one_of_a_catalog_tell_what_one_on_a_disk_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sink: str
-) -> None:
+@contextmanager
+def _in_s3(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The lake below *directory* in a bucket too; gives the endpoint, which nobody is told of yet."""
     from moto.server import ThreadedMotoServer
 
-    path = _config(tmp_path)
-    path.write_text(path.read_text().replace(f'path: "{tmp_path}/lake"', sink))
-    config = load_config(path)
-    _write_table(tmp_path / "lake" / "shop_t", {"id": 1})
-    _write_table(tmp_path / "lake" / "historian_tables", _recorded(1, "ignore"))
+    _write_table(directory / "lake" / "shop_t", {"id": 1})
+    _write_table(directory / "lake" / "historian_tables", _recorded(1, "ignore"))
+    monkeypatch.setenv("HISTORIAN_S3A", "{}")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:
         endpoint = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
-        monkeypatch.delenv("HISTORIAN_S3A", raising=False)
-        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
         files = pafs.S3FileSystem(
             access_key="key", secret_key="secret", endpoint_override=endpoint, allow_bucket_creation=True
         )
         files.create_dir("page-lake")
-        pafs.copy_files(str(tmp_path / "lake"), "page-lake/lake", destination_filesystem=files)
-        with closing(Store.open(config.history.store)) as store:
-            store.record([capture(create(1, "t", "a"))], position(f"{A}:1"))
-            state = connector_state(config, store) | {"targets": [_target("shop.t", "s3a://page-lake/lake/shop_t")]}
-            data, _ = _read(Page(config).html(store, state))
+        pafs.copy_files(str(directory / "lake"), "page-lake/lake", destination_filesystem=files)
+        yield endpoint
     finally:
         server.stop()
+
+
+@pytest.mark.parametrize("sink", ["path: s3a://page-lake/lake", "catalog: spark_catalog.lake"])
+def test_a_lake_in_s3_and_one_of_a_catalog_tell_what_one_on_a_disk_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sink: str
+) -> None:
+    path = _config(tmp_path)
+    path.write_text(path.read_text().replace(f'path: "{tmp_path}/lake"', sink))
+    config = load_config(path)
+    with _in_s3(tmp_path, monkeypatch) as endpoint, closing(Store.open(config.history.store)) as store:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+        store.record([capture(create(1, "t", "a"))], position(f"{A}:1"))
+        state = connector_state(config, store) | {"targets": [_target("shop.t", "s3a://page-lake/lake/shop_t")]}
+        data, _ = _read(Page(config).html(store, state))
 
     (row,) = data["tables"]
     assert ("", [[1, 2, "add_column", "ignore"]]) == (data["unread"], row["decisions"])
     assert [(0, 1, 1)] == [(each["version"], each["files"], each["rows"]) for each in row["targets"]]
+
+
+def test_the_command_finds_a_lake_in_s3_by_the_settings_of_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _config(tmp_path)
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    with _in_s3(tmp_path, monkeypatch) as endpoint:
+        conf = f"run: {{spark: {{conf: {{spark.hadoop.fs.s3a.endpoint: '{endpoint}'}}}}}}\n"
+        path.write_text(path.read_text().replace(f"{tmp_path}/lake", "s3a://page-lake/lake") + conf)
+        with closing(Store.open(load_config(path).history.store)) as store:
+            store.record([capture(create(1, "t", "a"))], position(f"{A}:1"))
+        done = CliRunner().invoke(app, ["page", str(path), "--out", str(tmp_path)])
+
+    assert 0 == done.exit_code, done.output
+    data, _ = _read((tmp_path / "index.html").read_text(encoding="utf-8"))
+    (row,) = data["tables"]
+    assert ("", [[1, 2, "add_column", "ignore"]]) == (data["unread"], row["decisions"])
 
 
 def test_a_dropped_table_keeps_its_own_targets_and_decisions_beside_one_of_its_name(tmp_path: Path) -> None:

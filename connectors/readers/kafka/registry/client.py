@@ -18,6 +18,8 @@ __all__ = ["RegisteredSchema", "RegistryDown", "RegistrySettings", "SchemaRegist
 
 _TIMEOUT_S = 30.0
 _LONGEST_BYTES = 16 * 1024 * 1024
+_MOST_DEEP = 100
+"""Schemas that refer to each other, one behind the other."""
 _PASSING = (408, 429, 500, 502, 503, 504)
 _NO_SUCH = (40401, 40402, 40403)
 """Codes of answers that know the question, but no such subject, version or schema."""
@@ -133,6 +135,8 @@ class SchemaRegistry:
         for name, subject, version in named:
             if (subject, version) in within:
                 raise self._strange(f"{what} refers to itself by {subject} version {version}")
+            if len(within) == _MOST_DEEP:
+                raise self._strange(f"{what} is behind {_MOST_DEEP} other references already")
             quoted = urllib.parse.quote(subject, safe="")
             answer = self._asked(f"/subjects/{quoted}/versions/{version}")
             if answer is None:
@@ -179,14 +183,14 @@ class SchemaRegistry:
             ) from None
         try:
             return json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise self._strange(f"no JSON at {path}") from None
 
     def _refused(self, error: urllib.error.HTTPError, url: str, path: str) -> None:
         with error:
             try:
                 code = json.loads(error.read(_LONGEST_BYTES))["error_code"]
-            except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
+            except (OSError, ValueError, RecursionError, KeyError, TypeError, http.client.HTTPException):
                 code = None
         if error.code == 404 and code in _NO_SUCH:
             return

@@ -95,7 +95,7 @@ def test_the_first_plan_and_the_last_are_told_and_in_between_a_line_every_few_se
 
     assert ["plan 1: 20 rows, 2 tables, in 0.3 s, up to b.1:100"] == first
     assert ["plan 4: 30 rows of 2 plans, 3 tables, in 0.6 s, up to b.1:400"] == second
-    assert ["plan 5: 10 rows, 1 tables, in 0.3 s, up to b.1:500"] == _told(capsys)
+    assert ["plan 5: 10 rows, 1 table, in 0.3 s, up to b.1:500"] == _told(capsys)
     assert "5 plans written, up to b.1:500" == told.summary()
 
 
@@ -107,7 +107,7 @@ def test_slow_plans_have_a_line_each(
         told.written(_written(number, 1))
         clock.now_s += 5
 
-    assert [f"plan {n}: 10 rows, 1 tables, in 0.3 s, up to b.1:{n}00" for n in (1, 2, 3)] == _told(capsys)
+    assert [f"plan {n}: 10 rows, 1 table, in 0.3 s, up to b.1:{n}00" for n in (1, 2, 3)] == _told(capsys)
 
 
 def test_a_table_that_several_plans_copy_counts_once(
@@ -120,7 +120,7 @@ def test_a_table_that_several_plans_copy_counts_once(
     told.closed()
 
     assert (
-        "plan 3: 20 rows of 2 plans, 1 tables, 42 rows (4.2 KB) copied, 1 of 1 tables whole, in 0.6 s, up to b.1:300"
+        "plan 3: 20 rows of 2 plans, 1 table, 42 rows (4.2 KB) copied, 1 of 1 table whole, in 0.6 s, up to b.1:300"
         == (_told(capsys)[1])
     )
 
@@ -152,7 +152,7 @@ def test_where_a_picture_shows_the_plans_tables_that_stop_are_told_all_the_same(
         told.closed()
 
     assert ["stopped: shop.t1 in its targets", "  why"] == _told(capsys)
-    assert "1 plans written, up to b.1:100; stopped: shop.t1" == told.summary()
+    assert "1 plan written, up to b.1:100; stopped: shop.t1" == told.summary()
 
 
 def test_a_store_is_looked_at_for_stopped_tables_once_a_second_and_at_the_end(

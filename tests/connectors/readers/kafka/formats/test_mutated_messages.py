@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -36,6 +37,7 @@ BYTES = (
 TEXTS = [name for name in FORMATS if name not in BYTES]
 CASES = int(os.environ.get("MESSAGES", "100000"))
 SEED = int(os.environ.get("SEED", "6"))
+_HERE = "a part is replaced here"
 STRANGE: list[Any] = [
     None, True, False, 0, -1, 10**30, 1.5, 1e300, "", "x", "2024-13-45", "0x", "\u0000", "\ud83d", [], {}, [None], [[]], {"a": 1}, [{"id": None}],
     "9" * 400, "-" , "1e999999999", "NaN",
@@ -179,6 +181,43 @@ def test_mutated_messages_are_rows_or_refused(name: str) -> None:
 
     assert read > 20
     assert refused > 20
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_values_that_are_nested_deep_are_rows_or_refused(name: str) -> None:
+    """In the place of each part of a message, or as the whole of it."""
+    refused = 0
+    for deep in ("[" * 200_000, "[" * 5_000 + "]" * 5_000, '{"a":' * 900 + "1" + "}" * 900):
+        for message in cases(name)[:3]:
+            whole = message.get("value", message) if isinstance(message, dict) else message
+            texts = [
+                deep,
+                *(json.dumps(each, separators=(",", ":")).replace(f'"{_HERE}"', deep) for each in parts(whole)),
+            ]
+            for text in texts[:40]:
+                try:
+                    taken(name, None, text.encode())
+                except HistorianError:
+                    refused += 1
+
+    assert refused > 9
+
+
+def parts(message: Any) -> Iterator[Any]:
+    """*message* with each of its parts in turn, down to three levels, replaced by :data:`_HERE`."""
+    for path in paths(message, 3):
+        changed = held = copy.deepcopy(message)
+        for key in path[:-1]:
+            held = held[key]
+        held[path[-1]] = _HERE
+        yield changed
+
+
+def paths(message: Any, levels: int) -> Iterator[tuple[Any, ...]]:
+    keys = message if isinstance(message, dict) else range(len(message)) if isinstance(message, list) else ()
+    for key in keys if levels else ():
+        yield (key,)
+        yield from ((key, *rest) for rest in paths(message[key], levels - 1))
 
 
 @pytest.mark.soak

@@ -103,6 +103,8 @@ def test_an_id_that_is_not_there_is_none_and_asked_for_again() -> None:
         ((404, {"error_code": 0}), SourceError, "/apis/ccompat/v7"),
         ((302, b""), SourceError, "HTTP status 302"),
         ((200, b"<html>"), SourceError, "no JSON"),
+        ((200, b"[" * 200_000), SourceError, "no JSON"),
+        ((404, b"[" * 200_000), SourceError, "/apis/ccompat/v7"),
         ((200, {"id": 1}), SourceError, "contradicts itself"),
         ((200, [1]), SourceError, "contradicts itself"),
         ((200, {"schema": "x", "references": [{"subject": "gone", "version": 1}]}), SourceError, "gone version 1"),
@@ -120,6 +122,20 @@ def test_other_answers_are_errors_that_name_the_registry(answer: tuple[int, Any]
         assert part in str(caught.value)
         assert server.url in str(caught.value)
         assert "/elsewhere" not in [path for path, _ in server.asked]
+
+
+def test_schemas_that_refer_to_ever_more_are_refused() -> None:
+    chain = {
+        f"/subjects/s{at}/versions/1": (200, {"schema": "x", "references": [{"subject": f"s{at + 1}", "version": 1}]})
+        for at in range(300)
+    }
+    first = (200, {"schema": "x", "references": [{"subject": "s0", "version": 1}]})
+
+    with answering({"/schemas/ids/1": first, **chain}) as (server, registry):
+        with pytest.raises(SourceError, match="behind 100 other references"):
+            registry.schema(1)
+
+        assert 101 == len(server.asked)
 
 
 def test_a_registry_that_is_not_there_may_come() -> None:
