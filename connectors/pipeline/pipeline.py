@@ -60,6 +60,8 @@ __all__ = ["Pipeline"]
 
 _log = logging.getLogger(__name__)
 _POLL_S = 1.0
+_LOOK_S = 5.0
+"""How long a log that is silent is believed to be so. A server that has gone away in silence is missed by then."""
 
 
 class Pipeline:
@@ -194,10 +196,25 @@ class Pipeline:
                 return
             else:
                 end = tracker.end_of(number)
-                self._tell_waiting(end)
+                waiting_bytes = self._tell_waiting(end)
                 self._notes.look()
                 self._note_configuration()
-                tracker.reader.wait(end, _POLL_S)
+                self._rest(end, waiting_bytes, stopping)
+
+    def _rest(self, end: LogPosition, waiting_bytes: int, stopping: threading.Event) -> None:
+        """Waits until the log may go on behind *end*, the run is wanted, or it is time to ask store and source again.
+
+        Of many quiet connectors in one process each asks seldom; a source that can says at once that its log goes on.
+        """
+        copier = self._tracker.copier
+        rest_s = _POLL_S if copier is not None and copier.waits else _LOOK_S
+        if due := self._due_us():
+            rest_s = min(rest_s, (min(time_us for _, time_us in due) - self._tracker.clock_us()) / 1e6)
+        until_s = time.monotonic() + rest_s
+        while not self._tracker.reader.wait(end, _POLL_S) and time.monotonic() < until_s:
+            if stopping.is_set() or (self._reloads is not None and self._reloads.is_wished):
+                return
+            self._observer.waits(waiting_bytes)
 
     def _repaired(self, number: int) -> PlannedLog | None:
         """A plan behind plan *number* with which a stopped table is compared with the source, where there is one."""
