@@ -32,8 +32,6 @@ _OURS = {
 _S3 = {
     # The default one ends a read whose body was cut short; this one opens the object again.
     "spark.hadoop.fs.s3a.input.stream.type": "classic",
-    # What must not be there yet is put on that condition, in one request: an entry of Delta's log takes no other's place.
-    "spark.hadoop.fs.s3a.create.performance": "true",
     # Hadoop's own list leaves out AWS's files and web identities, which Arrow looks at.
     "spark.hadoop.fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider,"
     "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider,"
@@ -76,7 +74,8 @@ def chosen_settings(
     users = {**said, **settings}
     if master is not None:
         users[_MASTER] = master
-    ours = {**_OURS, **_S3}
+    # Spark's settings would stand above what a core-site.xml of the user's says.
+    ours = {**_OURS, **({} if os.environ.get("HADOOP_CONF_DIR") else _S3)}
     if is_local(users.setdefault(_MASTER, "local[*]")):
         ours |= _LOCAL
         ours["spark.sql.shuffle.partitions"] = str(max(2, len(os.sched_getaffinity(0))))

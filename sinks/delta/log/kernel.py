@@ -152,19 +152,7 @@ class Kernel:
             transaction = builder.withTableProperties(dict(properties)).build(self._engine_of(path))
             return self._view(path, self._finish(path, 0, transaction, classes.no_actions(), domains))
         except Py4JJavaError as error:
-            failed = _failed("a Delta table cannot be created", path, error)
-            made = self._made(path, schema) if isinstance(failed, CommitConflict) else None
-            if made is None:
-                raise failed from error
-            return made
-
-    def _made(self, path: str, schema: DeltaSchema) -> TableView | None:
-        """The table that stands there though making it has failed: ours, whose answer was lost."""
-        view = self.view(path)
-        if view is None or view.version or _columns(view.schema()) != _columns(schema):
-            return None
-        engine = str((self.commit_info(path, 0) or {}).get("engineInfo", ""))
-        return view if engine.endswith(f"/{self._signature}") else None
+            raise _failed("a Delta table cannot be created", path, error) from error
 
     def commit(self, view: TableView, application: str, version: int, commit: Commit) -> TableView:
         """The table after *commit*, which stands directly on *view* and carries the transaction identifier; "": none.
@@ -358,10 +346,6 @@ def _told(what: str, path: str) -> Iterator[None]:
         yield
     except Py4JJavaError as error:
         raise _failed(what, path, error) from error
-
-
-def _columns(schema: DeltaSchema) -> list[tuple[str, str]]:
-    return [(field.name, field.type) for field in schema.fields]
 
 
 def _failed(what: str, path: str, error: Any) -> SinkError:

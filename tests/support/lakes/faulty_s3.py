@@ -96,14 +96,12 @@ class Faults:
     Attributes:
         rule: may be changed at any time.
         met: how many of each kind.
-        conditional, entries: entries of Delta logs that were put on condition that there is none; all that were put.
     """
 
     def __init__(self, host: str, port: int, rule: Rule) -> None:
         self.upstream = host, port
         self.rule = rule
         self.met: Counter[str] = Counter()
-        self.conditional = self.entries = 0
         self._turn = threading.Lock()
         self._requests = 0
         self._ends: dict[str, float] = {}
@@ -113,9 +111,6 @@ class Faults:
         with self._turn:
             self._requests += 1
             request = Asked(self._requests, method, target, headers)
-            if request.is_entry:
-                self.entries += 1
-                self.conditional += headers.get("If-None-Match") == "*"
             found = EXPIRED if self._ends.get(request.key, time.time()) < time.time() else self.rule(request)
             if found is not None:
                 self.met[found] += 1
