@@ -55,8 +55,8 @@ class PlansAhead:
     def plan_after(self, number: int) -> Plan | None:
         """The plan behind plan *number*. Raises what :meth:`connectors.tracking.tracker.Tracker.plan_after` does, whoever asked that."""
         made, self._made, self._behind = self._made, None, None
-        if made is not None and made[0] == number:
-            return made[1].result()
+        if made is not None and made[0] == number and (plan := made[1].result()) is not None:
+            return plan  # Where there was none, the log may have gone on since.
         return self._tracker.plan_after(number, limit_bytes=self._limit_bytes, until=self._until)
 
     def wanted_behind(self, plan: Plan) -> None:

@@ -74,13 +74,14 @@ class Tracker:
         self.copier, self._error = copier, error
         self.asked: list[tuple[int, dict[str, object], bool]] = []
         self.was_asked = threading.Event()
+        self.nothing = 0
 
-    def plan_after(self, number: int, **limits: object) -> str:
+    def plan_after(self, number: int, **limits: object) -> str | None:
         self.asked.append((number, limits, threading.current_thread() is threading.main_thread()))
         self.was_asked.set()
         if self._error is not None:
             raise self._error
-        return f"plan {number + 1}"
+        return None if len(self.asked) <= self.nothing else f"plan {number + 1}"
 
 
 def _plan(number: int, *copies: object) -> Any:
@@ -156,3 +157,14 @@ def test_the_plan_is_there_when_a_failed_writing_is_left() -> None:
     with pytest.raises(ValueError, match="sink"), ahead.making(3):
         raise ValueError("sink")
     assert tracker.was_asked.is_set()
+
+
+def test_a_log_that_had_nothing_is_asked_again() -> None:
+    tracker = Tracker()
+    tracker.nothing = 1
+    ahead = _ahead(tracker)
+    ahead.wanted_behind(_plan(3))
+    with ahead.making(3):
+        pass
+    assert ahead.plan_after(3) == "plan 4"
+    assert len(tracker.asked) == 2
