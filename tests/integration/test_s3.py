@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow.fs as pafs
 import pytest
 
+from connectors.cli.terminal.outcome import ExitCode
 from connectors.config import load_config
 from connectors.pipeline.run import run
 from connectors.spark.jvm_s3 import s3_jars
@@ -166,7 +167,7 @@ def test_what_does_not_pass_is_one_sentence(
             check=False,
         )
     lines = [line for line in found.stderr.splitlines() if line.strip()]
-    assert found.returncode == 1
+    assert found.returncode == ExitCode.SINK
     assert re.search(said, " ".join(lines)), found.stderr
     assert "s3a://bucket/lake" in found.stderr
     assert "\tat " not in found.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 import socket
 import struct
@@ -111,7 +112,7 @@ class Faults:
         with self._turn:
             self._requests += 1
             request = Asked(self._requests, method, target, headers)
-            found = EXPIRED if self._ends.get(request.key, time.time()) < time.time() else self.rule(request)
+            found = EXPIRED if self._ends.get(request.key, math.inf) < time.time() else self.rule(request)
             if found is not None:
                 self.met[found] += 1
             return found
