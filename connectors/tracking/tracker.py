@@ -152,9 +152,10 @@ class Tracker:
         """Where plan *number* ends; of 0: where the connector begins."""
         if number == 0:
             return self.history.origin
-        if self._end is None or self._end[0] != number:
-            self._end = number, self._stored_end(number)
-        return self._end[1]
+        known = self._end  # Another thread may ask for another plan meanwhile.
+        if known is None or known[0] != number:
+            known = self._end = number, self._stored_end(number)
+        return known[1]
 
     def _stored_end(self, number: int) -> LogPosition:
         plan, following = self.store.plan(number), self.store.plan(number + 1)
