@@ -13,7 +13,7 @@ _KEYS = "correct the credentials: fs.s3a.access.key and fs.s3a.secret.key, or wh
 _RIGHTS = "allow GetObject, PutObject, DeleteObject, AbortMultipartUpload and ListBucket there"
 _BUCKET = "make the bucket, or correct the sink's path"
 _NEXT: Mapping[str, str] = {
-    "ExpiredToken": "renew the credentials; a role's and those of AWS's own files are read again while the run goes on",
+    "ExpiredToken": "renew the credentials, and start the run again; those of a role are renewed while it goes on",
     "AuthorizationHeaderMalformed": _REGION,
     "PermanentRedirect": _REGION,
     "IllegalLocationConstraint": _REGION,

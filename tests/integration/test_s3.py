@@ -30,7 +30,6 @@ from lakes.faulty_s3 import (
     RESET,
     SLOW,
     TRUNCATED,
-    Asked,
     Faults,
     Rule,
     faulty_s3,
@@ -61,7 +60,6 @@ sinks:
   trigger: once
 """
 PLAIN = "run:"
-PATIENT = "run:\n  retry: 90 s"
 MANY_PLANS = """
     compact: {files: 2, target: 1 MB}
     tables:
@@ -120,37 +118,12 @@ def test_what_passes_of_a_store_costs_no_row_and_doubles_none(
 
 
 @pytest.mark.soak
-def test_a_run_waits_for_credentials_that_somebody_renews(
-    s3: tuple[str, pafs.S3FileSystem], spark: SparkSession, tmp_path: Path
-) -> None:
-    """They are in AWS's own file. For a while all are refused; then the file has others."""
-    endpoint, files = s3
-    own = tmp_path / "credentials"
-    own.write_text("[default]\naws_access_key_id = first\naws_secret_access_key = secret\n")
-    refused: list[str] = []
-
-    def rule(request: Asked) -> str | None:
-        if request.key != "first" or request.number < 60:
-            return None
-        refused.append(request.key)
-        if len(refused) == 5:
-            own.write_text("[default]\naws_access_key_id = second\naws_secret_access_key = secret\n")
-        return EXPIRED
-
-    with faulty_s3(endpoint, rule) as (through, faults):
-        in_file = {"AWS_SHARED_CREDENTIALS_FILE": str(own)}
-        assert "ended" in _run(tmp_path / "s3", PATIENT, "-", through, in_file)
-    assert faults.met[EXPIRED] >= 5
-    _same_as_on_a_disk(files, spark, tmp_path, PLAIN)
-
-
-@pytest.mark.soak
 @pytest.mark.parametrize(
     "kind,said",
     [
-        (REGION, "expecting 'eu-central-1'.*Next: set fs.s3a.endpoint.region to the bucket's region"),
-        (DENIED, "Access Denied.*Next: allow GetObject, PutObject"),
-        (EXPIRED, "The provided token has expired.*Next: renew the credentials"),
+        (REGION, "expecting 'eu-central-1'.* next set fs.s3a.endpoint.region to the bucket's region"),
+        (DENIED, "Access Denied.* next allow GetObject, PutObject"),
+        (EXPIRED, "The provided token has expired.* next renew the credentials"),
     ],
 )
 def test_what_does_not_pass_is_one_sentence(
@@ -168,7 +141,7 @@ def test_what_does_not_pass_is_one_sentence(
         )
     lines = [line for line in found.stderr.splitlines() if line.strip()]
     assert found.returncode == ExitCode.SINK
-    assert re.search(said, " ".join(lines)), found.stderr
+    assert re.search(said, " ".join(found.stderr.split())), found.stderr
     assert "s3a://bucket/lake" in found.stderr
     assert "\tat " not in found.stderr
     assert len(lines) < 12, found.stderr
