@@ -47,6 +47,7 @@ class Bound:
             transactions stand there that the start's GTIDs contain. A range never spans such a bound.
         restarted: the server was started with the file that begins here: sessions before it are gone.
         partitions: of topics, what lies between the scan's start and this one, which is its only bound. No range is cut.
+        marks: how far the partitions with messages have come in the source's log by then.
     """
 
     position: LogPosition
@@ -54,6 +55,7 @@ class Bound:
     skipped: bool = False
     restarted: bool = False
     partitions: tuple[PartitionRange, ...] = ()
+    marks: SourceMarks = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,33 +1,31 @@
-"""How far each partition has come in the log of its source, as plans say it: the last one's mark counts."""
+"""How far each partition has come in the log of its source, up to the last plan."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sqlalchemy import select
 
 from historian import codec
-from historian.plans.plans import PartitionRange, Plan
-from historian.plans.source_marks import SourceMark
-from historian.store.facts import fact, set_fact
+from historian.plans.source_marks import SourceMark, SourceMarks
+from historian.store.facts import set_fact
+from historian.store.tables import facts
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 __all__ = ["held_marks", "record_marks"]
 
-_NAME = "source_marks"
-_FORM: Any = dict[str, SourceMark]
+_PREFIX = "source_mark "
 
 
-def record_marks(connection: Connection, plan: Plan) -> None:
-    """Adds the marks of *plan*, in its transaction."""
-    parts = (part for part in plan.ranges if isinstance(part, PartitionRange))
-    marks = {part.file: part.mark for part in parts if part.mark is not None}
-    if marks:
-        set_fact(connection, _NAME, codec.dump_short(_FORM, {**held_marks(connection), **marks}))
+def record_marks(connection: Connection, marks: SourceMarks) -> None:
+    """Puts the marks of a plan in the place of those before."""
+    for partition, mark in marks.items():
+        set_fact(connection, _PREFIX + partition, codec.dump_short(SourceMark, mark))
 
 
 def held_marks(connection: Connection) -> dict[str, SourceMark]:
     """Of each partition, as ``topic:partition``, the last mark."""
-    body = fact(connection, _NAME)
-    found: dict[str, SourceMark] = {} if body is None else codec.load(_FORM, body)
-    return found
+    named = select(facts.c.name, facts.c.body).where(facts.c.name.startswith(_PREFIX, autoescape=True))
+    return {name.removeprefix(_PREFIX): codec.load(SourceMark, body) for name, body in connection.execute(named)}

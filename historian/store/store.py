@@ -29,6 +29,7 @@ from historian.store.facts import fact, set_fact
 from historian.store.facts import horizon as held_horizon
 from historian.store.forgetting import ForgetResult, forget, forget_purged
 from historian.store.lease import Lease, Owner, held_lease, holder
+from historian.store.message_counts import held_counts
 from historian.store.migration import is_prepared, prepare
 from historian.store.notes import Notes
 from historian.store.passages import held_passages
@@ -242,21 +243,26 @@ class Store(Notes):
             history.resolve(codec.load(LogPosition, resolved))
         return history
 
-    def append_plan(self, plan: Plan, copied: Iterable[bytes] = ()) -> None:
+    def append_plan(self, plan: Plan, copied: Iterable[bytes] = (), marks: SourceMarks | None = None) -> None:
         """Stores *plan* under its number, once and for all, and which tables stop in it.
 
         Args:
             copied: the rows that it copies from the source, chunk by chunk, in place of those of plans that the pipeline has behind it. May
                 be gone through again.
+            marks: how far partitions have come in their source's log with it.
 
         Raises:
             StoreError: the number is taken by another plan, or leaves a hole.
         """
-        self._transactions.write(lambda connection: append_plan(connection, plan, copied))
+        self._transactions.write(lambda connection: append_plan(connection, plan, copied, marks=marks))
 
     def source_marks(self) -> SourceMarks:
         """How far each partition has come in the log of its source, up to the last plan."""
         return self._transactions.read(held_marks)
+
+    def message_counts(self) -> dict[str, int]:
+        """Of topics: how many messages were ``repeated``, ``doubtful`` or ``late``, in all plans; those kinds alone that there were."""
+        return self._transactions.read(held_counts)
 
     def passages(self) -> Passages:
         """Of topics: at which offsets partitions passed to versions, as plans so far have it."""

@@ -90,7 +90,12 @@ class KafkaReader:
 
     def _bounds(self) -> dict[Partition, tuple[int, int]]:
         """The first offset of each partition, and the next one at its end."""
-        return {partition: self._client.bounds(partition) for partition in self._client.partitions()}
+        # Statements are sent before the rows that follow them, so their end is asked for last: none of a row before it lacks.
+        partitions = sorted(self._client.partitions(), key=self._has_statements_alone)
+        return {partition: self._client.bounds(partition) for partition in partitions}
+
+    def _has_statements_alone(self, partition: Partition) -> bool:
+        return partition[0] == self._settings.schema_topic
 
     def _begins(self, position: LogPosition, bounds: Mapping[Partition, tuple[int, int]]) -> dict[Partition, int]:
         if position.flavor != KAFKA:
@@ -147,7 +152,11 @@ class KafkaReader:
         # A plan that ended with a watermark left it right before this one.
         back = int(has_watermarks(self._settings.format))
         wanted = {at: (max(bounds[at][0], begin - back), end) for at, (begin, end) in ranges.items() if end > begin}
-        with closing(self._client.batches(wanted)) as batches:
+        stated = {at: each for at, each in wanted.items() if self._has_statements_alone(at)}
+        with closing(self._client.batches(stated)) as batches:
+            for partition, batch in batches:
+                scan.take(partition, batch)
+        with closing(self._client.batches({at: wanted[at] for at in wanted if at not in stated})) as batches:
             for partition, batch in batches:
                 before = batch.before(begins[partition])
                 if len(before):
@@ -171,7 +180,7 @@ class KafkaReader:
         reached = _at(begins | {(part.topic, part.partition): part.end for part in parts})
         if self.on_bound is not None:
             self.on_bound(reached)
-        yield Bound(position=reached, event_time_us=scan.event_time_us, partitions=parts)
+        yield Bound(position=reached, event_time_us=scan.event_time_us, partitions=parts, marks=scan.marks())
 
     def read(
         self,
@@ -200,6 +209,7 @@ class KafkaReader:
             topic=planned.topic,
             modes=self._settings.modes,
             message_schema=self._settings.message_schema,
+            schema_topic=self._settings.schema_topic,
         )
         lone = self._settings.normalized or never
         maker = ChunkMaker(planned, tables, sequence=sequence, as_text=as_text, stops=stops, normalized=lone)

@@ -1,33 +1,41 @@
-"""Messages that a producer sends again after it began anew, known by where their changes stand in the source's log.
+"""Messages that a producer sends again after it began anew, known by their place in the source's log and by all that they say.
 
-A producer goes on from a place that it noted some time ago, and sends what lies between in the same order. So a repeat begins with a
-transaction that was met, and ends behind the last one that was met. A change is never taken for a repeat by its offset alone: inside of a
-compressed transaction offsets tell nothing, and a server that took another one's place counts anew. Of a transaction the first 32 messages
-are known one by one, those behind them are counted.
+A producer goes on from a place that it noted some time ago, and sends what lies between in the same order. Of the last messages of a partition a
+hash is kept, of all but when they were sent: transaction, place, time and both rows. What has no such hash is a change. What has one is a
+repeat only where it cannot be another change, since in three cases one may look alike. Rows of a compressed transaction share a place. A log
+that was reset counts its transactions anew. And servers that tell times by the second repeat them. What may be either is a change, and is counted.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+import re
+from base64 import b64decode, b64encode
+from collections import deque
+from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from historian.plans.source_marks import SourceMark
+from historian.plans.source_marks import ServerPass, SourceMark
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from connectors.readers.kafka.messages.batch import Texts
 
-__all__ = ["Places", "Repeats"]
+__all__ = ["MOST_SEEN", "Places", "Repeats", "Told", "hash_of"]
 
-_MOST_DIGESTS = 32
+MOST_SEEN = 4096
+"""So many of the last changes of a partition are known, at most."""
+
 _MASK = (1 << 64) - 1
 _FIRST, _PRIME = 14695981039346656037, 1099511628211
+_SECOND_US = 1_000_000
+_SENT = re.compile(rb'"op": ?"[a-z]"(, ?"ts_[mun]s": ?(\d+|null))*(, ?"transaction": ?null)?}}?')
+"""What stands in a message from its operation on."""
+_SEEN = np.dtype([("hash", "<u8"), ("key", "<u4")])
 
 
 class Places:
@@ -36,9 +44,11 @@ class Places:
     Attributes:
         words: of each message whether it is told, the server, number of GTID and file, offset, row; as :func:`.sources.source_places` has them.
         times_us: of the changes.
+        cleared: where tables were emptied.
     """
 
     def __init__(self, count: int) -> None:
+        self.cleared = np.zeros(count, np.bool_)
         self.words = np.zeros((count, 6), np.int64)
         self.times_us = np.zeros(count, np.int64)
 
@@ -50,111 +60,228 @@ class Places:
             self.times_us[number] = time_us
 
 
+class Told(NamedTuple):
+    """Of messages, which are repeats for sure, and which may be: these are changes."""
+
+    repeats: NDArray[np.bool_]
+    doubtful: NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class _Pass:
+    """As :class:`ServerPass`; ``at`` counts from the first change that this process knows of."""
+
+    highest: int
+    number: int
+    at: int | None
+
+
+class _Seen:
+    """Hashes of the last changes. They are made when somebody asks for them: of a log that only goes on, those of its end alone."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._waiting: deque[tuple[Texts, Texts, list[int]]] = deque()
+        self._is_indexed = False
+        self._hashes: list[int] = []
+        self._keys: list[int] = []
+        self._where: dict[int, list[int]] = {}
+        self._last_of_key: dict[int, int] = {}
+
+    def wait(self, keys: Texts, values: Texts, numbers: list[int]) -> None:
+        """Adds those messages, of which no hash is made yet."""
+        self._waiting.append((keys, values, numbers[-MOST_SEEN:]))
+        if sum(len(each) for _, _, each in self._waiting) >= MOST_SEEN:
+            # Nothing may lack between changes that are known: one under the same key would be overlooked.
+            self._text, self._is_indexed = "", False
+            self._hashes, self._keys = [], []
+            while sum(len(each) for _, _, each in self._waiting) - len(self._waiting[0][2]) >= MOST_SEEN:
+                self._waiting.popleft()
+
+    def index(self) -> None:
+        """Makes all hashes, and finds changes by them from now on."""
+        if not self._is_indexed:
+            held = np.frombuffer(b64decode(self._text), _SEEN)
+            self._hashes, self._keys = held["hash"].tolist(), held["key"].tolist()
+            self._where, self._last_of_key, self._is_indexed = {}, {}, True
+            for number in range(len(self._hashes)):
+                self._index(number)
+        for keys, values, numbers in self._waiting:
+            for number in numbers:
+                self.add(hash_of(values[number] or b""), _key_of(keys[number]))
+        self._waiting.clear()
+
+    def add(self, found: int, key: int) -> None:
+        """Adds a change, behind :meth:`index`."""
+        self._hashes.append(found)
+        self._keys.append(key)
+        self._index(len(self._hashes) - 1)
+
+    def _index(self, number: int) -> None:
+        if self._hashes[number]:
+            self._where.setdefault(self._hashes[number], []).append(number)
+        if self._keys[number]:
+            self._last_of_key[self._keys[number]] = number
+
+    def places(self, found: int) -> list[int]:
+        """Where a change with that hash stands."""
+        return self._where.get(found, [])
+
+    def last_of(self, key: int) -> int | None:
+        """Where the last change under a message's key stands; None where there is none."""
+        return self._last_of_key.get(key)
+
+    def forget_keys(self) -> None:
+        """No change so far is the last one under its key any more."""
+        self._last_of_key.clear()
+        self._keys = [0] * len(self._keys)
+
+    def text(self) -> tuple[str, int]:
+        """The last ones, as a mark has them, and how many that leaves out."""
+        if self._is_indexed:
+            self.index()
+            held = np.zeros(len(self._hashes), _SEEN)
+            held["hash"], held["key"] = self._hashes, self._keys
+        else:
+            new = [
+                (hash_of(values[number] or b""), _key_of(keys[number]))
+                for keys, values, numbers in self._waiting
+                for number in numbers
+            ]
+            held = np.concatenate([np.frombuffer(b64decode(self._text), _SEEN), np.array(new, _SEEN)])
+        left_out = max(0, len(held) - MOST_SEEN)
+        return b64encode(held[left_out:].tobytes()).decode(), left_out
+
+
 @dataclass(slots=True)
 class Repeats:
     """Tells the repeats of a partition, from a mark on; None: nothing was met."""
 
-    mark: SourceMark | None
-    _highest: dict[int, int] = field(init=False, default_factory=dict)
+    begin: SourceMark | None
+    _passes: dict[int, _Pass] = field(init=False, default_factory=dict)
+    _seen: _Seen = field(init=False)
+    _place: tuple[int, ...] = field(init=False, default=())
+    """Of the last new change: server, number, file, offset, row."""
+    _time_us: int = field(init=False, default=0)
+    _is_spread: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        if self.mark is not None:
-            self._highest = dict(self.mark.highest)
+        begin = self.begin
+        self._seen = _Seen("" if begin is None else begin.seen)
+        if begin is not None:
+            self._passes = {
+                each.server: _Pass(highest=each.highest, number=each.number, at=each.at) for each in begin.passes
+            }
+            self._place = (begin.server, begin.number, begin.file, begin.offset, begin.row)
+            self._time_us, self._is_spread = begin.time_us, begin.is_spread
 
-    def take(self, places: Places, values: Texts) -> NDArray[np.bool_]:
-        """Which of the next messages are repeats."""
-        repeats = np.zeros(len(values), np.bool_)
-        told = np.flatnonzero(places.words[:, 0])
-        if not len(told):
-            return repeats
-        words, times_us = places.words[told], places.times_us[told]
-        if self._goes_on(words):
-            self._note_all(words, times_us, [values[number] or b"" for number in self._last(told, words)])
-            return repeats
-        for number, place, time_us in zip(told.tolist(), words.tolist(), times_us.tolist(), strict=True):
-            repeats[number] = self._is_repeat(place[1:], time_us, values[number] or b"")
-        return repeats
-
-    def _goes_on(self, words: NDArray[np.int64]) -> bool:
-        """Whether all changes are of one server, and follow each other and the mark in its log."""
-        server, at = words[:, 1], words[:, 2:]
-        if not bool((server == server[0]).all()) or not _ascend(at):
-            return False
-        mark = self.mark
-        if mark is None:
-            return True
-        if mark.left is not None:
-            return False
-        highest = self._highest.get(int(server[0]), -1)
-        first = at[0].tolist()
-        is_same = (int(server[0]), first[0]) == (mark.server, mark.number)
-        return first[0] > highest or (is_same and first[1:] > [mark.file, mark.offset, mark.row])
-
-    def _last(self, told: NDArray[np.intp], words: NDArray[np.int64]) -> list[int]:
-        """Numbers of the messages of the last transaction."""
-        begin = int(np.searchsorted(words[:, 2], words[-1, 2]))
-        found: list[int] = told[begin:].tolist()
-        return found
-
-    def _note_all(self, words: NDArray[np.int64], times_us: NDArray[np.int64], last: Sequence[bytes]) -> None:
-        place = words[-1, 1:].tolist()
-        mark = self.mark
-        is_same = mark is not None and (mark.server, mark.number) == tuple(place[:2]) and len(last) == len(words)
-        count, digests = (mark.count, mark.digests) if mark is not None and is_same else (0, ())
-        room = max(0, _MOST_DIGESTS - len(digests))
-        self._highest[place[0]] = max(place[1], self._highest.get(place[0], -1))
-        self.mark = self._marked(
-            place,
-            int(times_us[-1]),
-            count + len(last),
-            (*digests, *map(_digest, last[:room])),
-        )
-
-    def _is_repeat(self, place: Sequence[int], time_us: int, value: bytes) -> bool:
-        # A change that is written twice does less harm than one that is lost: whatever is not sure is a change.
-        mark = self.mark
-        if mark is not None:
-            server, number, file = place[:3]
-            is_past = time_us <= mark.time_us
-            if (server, number) == (mark.server, mark.number):
-                digest = _digest(value)
-                if digest and digest in mark.digests:
-                    self.mark = _with_left(mark, mark.count - mark.digests.index(digest) - 1)
-                    return True
-                if mark.left is not None and is_past and mark.left <= mark.count - len(mark.digests):
-                    self.mark = _with_left(mark, mark.left - 1)
-                    return True
-            elif (
-                server == mark.server
-                and number <= self._highest.get(server, -1)
-                and tuple(place[2:]) < (mark.file, mark.offset, mark.row)
-            ):
-                if not is_past or file < mark.file - 1:
-                    return False  # The mark stays: what follows may be repeats for sure.
-                self.mark = _with_left(mark, mark.count)  # the producer may have begun anew once more
-                return True
-        words = np.array([[1, *place]], np.int64)
-        self._note_all(words, np.array([time_us], np.int64), [value])
-        return False
-
-    def _marked(self, place: Sequence[int], time_us: int, count: int, digests: tuple[str, ...]) -> SourceMark:
-        server, number, file, offset, row = place
+    @property
+    def mark(self) -> SourceMark | None:
+        """How far the partition has come by now."""
+        if not self._place:
+            return None
+        text, left_out = self._seen.text()
+        server, number, file, offset, row = self._place
         return SourceMark(
-            highest=tuple(sorted(self._highest.items())),
+            passes=tuple(
+                ServerPass(
+                    server=name,
+                    highest=each.highest,
+                    number=each.number,
+                    at=None if each.at is None else max(0, each.at - left_out),
+                )
+                for name, each in sorted(self._passes.items())
+            ),
             server=server,
             number=number,
             file=file,
             offset=offset,
             row=row,
-            time_us=time_us,
-            count=count,
-            digests=digests,
+            time_us=self._time_us,
+            is_spread=self._is_spread,
+            seen=text,
         )
 
+    def take(self, places: Places, keys: Texts, values: Texts) -> Told:
+        """Tells of the next messages."""
+        told = Told(np.zeros(len(values), np.bool_), np.zeros(len(values), np.bool_))
+        numbers = np.flatnonzero(places.words[:, 0] | places.cleared)
+        if not len(numbers):
+            return told
+        words, times_us = places.words[numbers], places.times_us[numbers]
+        if not places.cleared.any() and self._goes_on(words):
+            self._note(words, int(times_us.max()))
+            self._seen.wait(keys, values, numbers.tolist())
+            return told
+        self._seen.index()
+        for number, place, time_us in zip(numbers.tolist(), words.tolist(), times_us.tolist(), strict=True):
+            if places.cleared[number]:
+                self._seen.forget_keys()
+                continue
+            found, key = hash_of(values[number] or b""), _key_of(keys[number])
+            if self._is_repeat(place[1], place[2], time_us, found, key):
+                told.repeats[number] = True
+                continue
+            told.doubtful[number] = self._is_doubtful(place[1], place[2], found)
+            self._note(np.array([place], np.int64), time_us)
+            self._seen.add(found, key)
+        return told
 
-def _with_left(mark: SourceMark, left: int) -> SourceMark:
-    # Behind the last one that was met nothing comes again, whatever its number is.
-    return replace(mark, left=left or None)
+    def _goes_on(self, words: NDArray[np.int64]) -> bool:
+        """Whether all changes are of one server, and follow each other and all before in its log: then none comes again."""
+        server, at = words[:, 1], words[:, 2:]
+        if not bool((server == server[0]).all()) or not _ascend(at):
+            return False
+        last = self._passes.get(int(server[0]))
+        first = tuple(at[0].tolist())
+        if last is None or first[0] > last.highest:
+            return True
+        return (int(server[0]), first[0]) == self._place[:2] and last.at is None and first[1:] > self._place[2:]
+
+    def _note(self, words: NDArray[np.int64], time_us: int) -> None:
+        """Notes changes that are new, of one server."""
+        server, number = words[-1, 1:3].tolist()
+        offsets = words[words[:, 2] == number, 4]
+        was_spread = self._is_spread or (self._place[3:4] != (int(offsets[0]),))
+        is_same = self._place[:2] == (server, number) and len(offsets) == len(words)
+        self._is_spread = (is_same and was_spread) or bool((offsets != offsets[0]).any())
+        last = self._passes.get(server)
+        highest = number if last is None else max(last.highest, number)
+        self._passes[server] = _Pass(highest=highest, number=number, at=None)
+        self._place = tuple(words[-1, 1:].tolist())
+        self._time_us = max(self._time_us, time_us)
+
+    def _is_repeat(self, server: int, number: int, time_us: int, found: int, key: int) -> bool:
+        """Whether a change is one that came; then the pass over its transaction goes on behind it."""
+        places, last = self._seen.places(found), self._passes.get(server)
+        if not places or last is None:
+            return False
+        at = self._proven(places, last, number, time_us, self._place[:2] == (server, number))
+        if at is None and places[-1] == self._seen.last_of(key):
+            # Whatever else happened, a row is not changed to what it is: something under its key would stand between.
+            at = places[-1]
+        if at is None:
+            return False
+        self._passes[server] = _Pass(highest=last.highest, number=number, at=at + 1)
+        return True
+
+    def _proven(self, places: list[int], last: _Pass, number: int, time_us: int, is_newest: bool) -> int | None:  # noqa: FBT001
+        """Where the change stands that comes again; None: it may be another one."""
+        # In a log that was reset, the same number stands for another transaction: its time tells, unless only seconds are told.
+        if time_us % _SECOND_US == 0 and time_us + _SECOND_US > self._time_us:
+            return None
+        if number != last.number:
+            return places[0]  # another transaction came behind this one, so the producer began anew
+        if last.at is not None:
+            at = next((each for each in places if each >= last.at), None)
+            if at is not None:
+                return at
+        # Rows of a compressed transaction all stand at its own offset. In any other one, each has a place of its own.
+        return places[-1] if is_newest and self._is_spread else None
+
+    def _is_doubtful(self, server: int, number: int, found: int) -> bool:
+        last = self._passes.get(server)
+        return bool(self._seen.places(found)) or (last is not None and number < last.highest)
 
 
 def _ascend(at: NDArray[np.int64]) -> bool:
@@ -166,12 +293,20 @@ def _ascend(at: NDArray[np.int64]) -> bool:
     return bool((steps[np.arange(len(steps)), first] > 0).all())
 
 
-def _digest(value: bytes) -> str:
-    """Of a message all but when it was sent, which stands behind its operation; "" where something else stands there, too."""
+def hash_of(value: bytes) -> int:
+    """Of a message all but when it was sent, which stands behind its operation; 0 where that is not all that stands there."""
+    is_with_schema = value.startswith(b'{"schema":')
     end = value.rfind(b'"op":')
     if not all(0 <= value.rfind(name) < end for name in (b'"before":', b'"after":', b'"source":')):
-        return ""
-    return blake2b(value[:end], digest_size=8).hexdigest()
+        return 0
+    if _SENT.fullmatch(value, end) is None or value.endswith(b"}}") != is_with_schema:
+        return 0
+    begin = value.find(b'"payload":') if is_with_schema else 0
+    return int.from_bytes(blake2b(value[begin:end], digest_size=8).digest(), "little") or 1
+
+
+def _key_of(key: bytes | None) -> int:
+    return 0 if key is None else int.from_bytes(blake2b(key, digest_size=4).digest(), "little") or 1
 
 
 def _place_of(value: bytes) -> list[int] | None:

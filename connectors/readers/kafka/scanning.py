@@ -18,7 +18,7 @@ from connectors.readers.kafka.repeats import Places, Repeats
 from connectors.readers.kafka.row_times import RowTimes
 from historian.ddl import StatementContext
 from historian.errors import UnsupportedEvent
-from historian.plans.plans import LATE, REPEATED, UNREADABLE, PartitionRange
+from historian.plans.plans import DOUBTFUL, LATE, REPEATED, UNREADABLE, PartitionRange
 from historian.positions.places import Place
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ class TopicScan:
                 topic=partition[0],
                 modes=settings.modes,
                 message_schema=settings.message_schema,
+                schema_topic=settings.schema_topic,
             )
             for partition in ranges
         }
@@ -100,6 +101,8 @@ class TopicScan:
             partition: scanning_locator_of(decoder, settings.normalized or never)
             for partition, decoder in self._decoders.items()
         }
+        # Statements tell types as the source has them, where rows tell what their producer makes of them.
+        self._knows_statements = bool(settings.schema_topic)
         self._advice = advice_of(settings.format)
         self._keeps_unread = settings.keeps_unread
         self._passed_over: dict[Partition, Counter[str]] = {partition: Counter() for partition in ranges}
@@ -141,8 +144,11 @@ class TopicScan:
         self._places = Places(len(batch))
         self._take_messages(partition, batch)
         if partition in self._repeats:
-            for number in np.flatnonzero(self._repeats[partition].take(self._places, batch.values)).tolist():
+            told = self._repeats[partition].take(self._places, batch.keys, batch.values)
+            for number in np.flatnonzero(told.repeats).tolist():
                 self._pass_over_repeat(partition, int(batch.offsets[number]))
+            if told.doubtful.any():
+                self._passed_over[partition][DOUBTFUL] += int(told.doubtful.sum())
 
     def _pass_over_repeat(self, partition: Partition, offset: int) -> None:
         self._passed_over[partition][REPEATED] += 1
@@ -227,6 +233,7 @@ class TopicScan:
                 continue
             self.event_time_us = max(self.event_time_us, event.event_time_us)
             if isinstance(event, SqlEvent):
+                self._places.cleared[number] = True
                 self._take_statement(event, partition, place)
                 continue
             if not located and value is not None and partition in self._repeats:
@@ -265,7 +272,9 @@ class TopicScan:
             columns=tuple(each.column for each in event.schema.fields),
             key=event.schema.key,
             event_time_us=time_us,
-            certainty=event.schema.certainty,
+            certainty="type_names"
+            if self._knows_statements and event.schema.certainty == "exact"
+            else event.schema.certainty,
             advice=self._advice,
         )
         self.found.append((time_us, met))
@@ -325,5 +334,13 @@ class TopicScan:
             bytes_read=self._bytes[partition],
             passed_over=tuple(sorted(self._passed_over[partition].items())),
             repeated=tuple(self._repeated[partition]),
-            mark=self._repeats[partition].mark if partition in self._repeats else None,
         )
+
+    def marks(self) -> SourceMarks:
+        """How far the partitions that have messages have come in the source's log."""
+        marks = {
+            f"{topic}:{number}": repeats.mark
+            for (topic, number), repeats in self._repeats.items()
+            if self._reached[topic, number] > self._ranges[topic, number][0]
+        }
+        return {partition: mark for partition, mark in marks.items() if mark is not None}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from connectors.readers.kafka.debezium.documents import document_change
-from connectors.readers.kafka.debezium.names import is_of_mysql, table_name
+from connectors.readers.kafka.debezium.names import former_name, is_of_mysql, table_name
 from connectors.readers.kafka.debezium.times import time_us
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent
 from historian.errors import UnsupportedEvent
@@ -88,6 +88,7 @@ def changed(
         event_time_us=at_us,
         keyed=keyed,
         unknown=unknown,
+        former_name=former_name(source),
     )
 
 

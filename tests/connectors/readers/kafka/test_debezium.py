@@ -293,3 +293,16 @@ def test_tables_that_are_not_asked_for_are_passed_over() -> None:
     (chunk,) = made([one], Passage(table_id=1, version=3, offset=5), Passage(table_id=2, version=4, offset=5))
 
     assert [(0, 1, "a")] == rows(chunk)
+
+
+def test_a_plan_that_calls_a_table_by_its_database_is_refused_and_not_passed_over() -> None:
+    key, value = message("c", None, {"id": 1, "v": "a"})
+    of_schema = value.replace(b'"db":"shop"', b'"db":"shop","schema":"public"')
+
+    with pytest.raises(SourceError, match="a plan of an earlier release calls a table by another name") as caught:
+        made([(key, of_schema)])
+    assert "public.t at t:0:5" in str(caught.value)
+    assert "shop.t" in str(caught.value)
+    # Another schema's table of that name, beside one that is called as its database is.
+    (chunk,) = made([(key, of_schema), (key, value)])
+    assert [(0, 1, "a")] == rows(chunk)

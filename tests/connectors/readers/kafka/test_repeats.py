@@ -15,7 +15,7 @@ from connectors.readers.kafka.debezium.changes import changed
 from connectors.readers.kafka.located import batches
 from connectors.readers.kafka.messages.batch import Texts
 from connectors.readers.kafka.messages.events import RowSchema, SqlEvent
-from connectors.readers.kafka.repeats import Places, Repeats
+from connectors.readers.kafka.repeats import MOST_SEEN, Places, Repeats
 from connectors.readers.kafka.scanning import TopicScan
 from historian.errors import UnsupportedEvent
 from logs.topic_streams import batch_of
@@ -33,18 +33,26 @@ SCHEMA = {
 
 
 def message(
-    number: int, gtid: int | None, at: tuple[int, int, int], time_s: int, op: str = "c", sent: int = 0
+    number: int,
+    gtid: int | None,
+    at: tuple[int, int, int],
+    time_us: int,
+    op: str = "c",
+    sent: int = 0,
+    server: str = UUID,
 ) -> bytes:
-    """A change of Debezium's; *sent*: when, which is no part of it."""
+    """A change of Debezium's of the row *number*; *sent*: when, which is no part of it."""
     file, offset, line = at
+    row = {"id": number, "v": 1}
     payload = {
-        "before": None,
-        "after": {"id": number, "v": 1},
+        "before": row if op == "d" else None,
+        "after": None if op == "d" else row,
         "source": {
-            "ts_ms": 1000 * time_s,
+            "ts_ms": time_us // 1000,
+            "ts_us": time_us,
             "db": "shop",
             "table": "t",
-            "gtid": None if gtid is None else f"{UUID}:{gtid}",
+            "gtid": None if gtid is None else f"{server}:{gtid}",
             "file": f"binlog.{file:06}",
             "pos": offset,
             "row": line,
@@ -55,30 +63,40 @@ def message(
     return b'{"schema":' + json.dumps(SCHEMA).encode() + b',"payload":' + json.dumps(payload).encode() + b"}"
 
 
-def told(values: list[bytes], cuts: list[int]) -> list[bool]:
-    """Which of messages are repeats, read in batches, with the mark kept in between."""
+def key_of(value: bytes) -> bytes:
+    payload = json.loads(value)["payload"]
+    return str((payload["after"] or payload["before"])["id"]).encode()
+
+
+def told(values: list[bytes], cuts: list[int], *, keyed: bool = True, emptied: tuple[int, ...] = ()) -> list[bool]:
+    """Which of messages are repeats, read in batches, with the mark kept in between; *emptied*: where a TRUNCATE stands in the place of one."""
     mark, found = None, list[bool]()
     for begin, end in pairwise([0, *cuts, len(values)]):
         part = values[begin:end]
         places = Places(len(part))
         for number, value in enumerate(part):
-            places.note(number, value, 1000 * json.loads(value)["payload"]["source"]["ts_ms"])
+            if begin + number in emptied:
+                places.cleared[number] = True
+                continue
+            places.note(number, value, json.loads(value)["payload"]["source"]["ts_us"])
         repeats = Repeats(mark)
-        found += repeats.take(places, Texts.of(part)).tolist()
+        keys = Texts.of([key_of(value) if keyed else None for value in part])
+        found += repeats.take(places, keys, Texts.of(part)).repeats.tolist()
         mark = repeats.mark
     return found
 
 
 def log(numbers: random.Random, compressed: bool) -> list[bytes]:
-    """Messages of one partition: transactions of some events of some rows; offsets inside of compressed ones say nothing."""
-    found, offset, time_s = list[bytes](), 4, 100
+    """Messages of one partition: transactions of some events of some rows; rows of compressed ones stand at one offset."""
+    found, offset, time_us = list[bytes](), 4, 100_000_001
     for gtid in range(1, 40):
         offset += 1000
-        time_s += numbers.randrange(3)
+        time_us += 1 + numbers.randrange(30)
         for event in range(numbers.randrange(4)):
-            inside = offset - numbers.randrange(50) if compressed else offset + 10 * event
             for line in range(numbers.randrange(1, 3)):
-                found.append(message(len(found), gtid, (2, inside, line), time_s))
+                found.append(
+                    message(len(found), gtid, (2, offset if compressed else offset + 10 * event, line), time_us)
+                )
     return found
 
 
@@ -108,26 +126,71 @@ def gtid_of(value: bytes) -> str:
     return str(json.loads(value)["payload"]["source"]["gtid"])
 
 
+S = 1_000_000
+"""A second, in microseconds."""
+
+
+def toggled(count: int, at: tuple[int, int, int] = (2, 500, 0), time_us: int = 100 * S + 7) -> list[bytes]:
+    """A row that comes and goes within a compressed transaction, whose rows all stand at one place."""
+    return [message(1, 9, at, time_us, "c" if number % 2 == 0 else "d") for number in range(count)]
+
+
+BEFORE = message(50, 8, (2, 400, 0), 100 * S + 3)
+COUNTED_ANEW = [message(1, 1, (1, 200, 0), 100 * S), message(1, 2, (1, 300, 0), 100 * S, "d")]
+"""The first two transactions of a log on a server that tells times by the second."""
+
+
 @pytest.mark.parametrize(
     "values",
     [
-        [message(1, 9, (2, 500, 0), 100), message(2, 1, (1, 4, 0), 101)],  # RESET BINARY LOGS AND GTIDS
+        toggled(5),
+        [BEFORE, *toggled(3)],
+        # RESET BINARY LOGS AND GTIDS, and the same changes at the same places within the second.
+        [*COUNTED_ANEW, COUNTED_ANEW[0]],
+        [*COUNTED_ANEW, *COUNTED_ANEW, *COUNTED_ANEW],
+        # RESET BINARY LOGS AND GTIDS, and other changes at the same places, at the very same time.
+        [message(n, n, (1, 100 * n, 0), 100 * S + 1) for n in range(1, 6)]
+        + [message(10 + n, n, (1, 100 * n, 0), 100 * S + 1) for n in range(1, 6)],
+        # A replica that commits in another order, with files of the same numbers, and what it commits late.
         [
-            message(1, 7, (2, 400, 0), 100),
-            message(2, 9, (2, 500, 0), 100),
-            message(3, 8, (2, 600, 0), 100),
-        ],  # out of order
-        [message(1, 9, (2, 500, 0), 100), message(2, 8, (2, 400, 0), 100, op="r")],  # an incremental snapshot
-        [message(1, None, (2, 500, 0), 100), message(2, None, (2, 400, 0), 100)],  # no GTIDs
-        [message(1, 9, (2, 500, 0), 100), message(2, 9, (2, 500, 0), 100)],  # a compressed transaction
+            message(1, 7, (2, 400, 0), 100 * S + 1),
+            message(2, 9, (2, 500, 0), 100 * S + 3),
+            message(3, 8, (2, 450, 0), 100 * S + 2),
+        ],
+        [
+            message(1, 7, (2, 400, 0), 100 * S),
+            message(2, 9, (2, 500, 0), 100 * S),
+            message(3, 8, (2, 450, 0), 100 * S),
+        ],
+        [BEFORE, message(2, 8, (2, 400, 0), 100 * S + 3, op="r")],  # an incremental snapshot
+        [message(1, None, (2, 500, 0), 100), message(1, None, (2, 500, 0), 100)],  # no GTIDs
     ],
 )
-def test_what_is_no_repeat_for_sure_is_none(values: list[bytes]) -> None:
-    assert not any(told(values, []))
+@pytest.mark.parametrize("keyed", [True, False])
+def test_a_change_is_never_taken_for_another_one_that_came_before(values: list[bytes], keyed: bool) -> None:
+    for cuts in ([], list(range(1, len(values)))):
+        assert not any(told(values, cuts, keyed=keyed))
 
 
-def pieces(gtid: int, lines: range, time_s: int = 100) -> list[bytes]:
-    return [message(line, gtid, (2, 100 * gtid, line), time_s) for line in lines]
+@pytest.mark.parametrize("sent_of_it", [1, 2, 3])
+def test_a_compressed_transaction_that_comes_again_ends_with_the_changes_that_had_not_come(sent_of_it: int) -> None:
+    whole = [BEFORE, *toggled(5)]
+    met = whole[: 1 + sent_of_it]
+    for keyed in (True, False):
+        found = told([*met, *whole], [len(met)], keyed=keyed)
+        # BEFORE comes again behind another transaction, so the producer began anew.
+        assert [False] * len(met) + [True] * len(met) + [False] * (5 - sent_of_it) == found
+
+
+def test_a_row_that_came_again_behind_a_truncate_is_new() -> None:
+    row = message(1, 1, (1, 200, 0), 100 * S)
+    assert [False, True] == told([row, row], [1])
+    assert [False, False, False] == told([row, row, row], [], emptied=(1,))
+    assert [False, False, False] == told([row, row, row], [1, 2], emptied=(1,))
+
+
+def pieces(gtid: int, lines: range, time_us: int = 100 * S + 1, step: int = 0) -> list[bytes]:
+    return [message(line, gtid, (2, 1000 * gtid + step * line, line), time_us) for line in lines]
 
 
 def op_first(line: int) -> bytes:
@@ -136,45 +199,44 @@ def op_first(line: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "met, sent, known",
+    "met, sent, keyed, known",
     [
-        # RESET BINARY LOGS AND GTIDS: what follows the first change that cannot be told apart is new.
+        (pieces(1, range(1)) + pieces(2, range(100)), pieces(1, range(1)) + pieces(2, range(100)), False, 101),
+        # Of the last transaction alone: the rows of one event may be those of a compressed transaction.
+        (pieces(2, range(100)), pieces(2, range(50, 100)), True, 50),
+        (pieces(2, range(100)), pieces(2, range(50, 100)), False, 0),
+        (pieces(2, range(100), step=1), pieces(2, range(50, 100), step=1), False, 50),
+        # A transaction of which not all is kept.
         (
-            [message(n, n, (1, 100 * n, 0), 100) for n in range(1, 8)],
-            [message(10 + n, n, (1, 100 * n - 50, 0), 160 * n) for n in range(1, 9)],
-            0,
+            pieces(1, range(MOST_SEEN)) + pieces(2, range(9)),
+            pieces(1, range(MOST_SEEN)) + pieces(2, range(9)),
+            False,
+            9,
         ),
-        # One change's time lies ahead.
+        # Times of seconds: all but the last one is known.
         (
-            [message(n, n, (1, 100 * n, 0), 900 if n == 2 else 100) for n in range(1, 5)],
-            [message(10 + n, n, (1, 100 * n - 50, 0), 200 + n) for n in range(1, 6)],
-            0,
+            pieces(1, range(3), 100 * S) + pieces(2, range(3), 102 * S),
+            pieces(1, range(3), 100 * S) + pieces(2, range(3), 102 * S),
+            False,
+            3,
         ),
-        # The rest of a transaction is left out by now, and a row that was left out comes.
-        (
-            pieces(1, range(1)) + pieces(2, range(3)),
-            pieces(1, range(1)) + pieces(2, range(1)) + pieces(2, range(9, 10)),
-            2,
-        ),
-        # Another server took the place, with files of its own and another order.
-        ([message(1, 8, (9, 10, 0), 100), message(2, 10, (9, 50, 0), 102)], [message(3, 9, (3, 50, 0), 101)], 0),
-        # What tells rows apart stands behind the operation.
-        ([op_first(1)], [op_first(2)], 0),
-        # Of a long transaction the first ones are known, and those behind them are counted.
-        (pieces(1, range(1)) + pieces(2, range(100)), pieces(1, range(1)) + pieces(2, range(100)), 101),
-        (pieces(1, range(1)) + pieces(2, range(100)), pieces(2, range(50, 100)), 0),
-        # A change's time is later than that of the last one, as that took long.
-        (
-            pieces(1, range(1)) + pieces(2, range(1), 101) + pieces(3, range(1)),
-            pieces(2, range(1), 101) + pieces(3, range(1)),
-            1,
-        ),
+        # What stands behind the operation may be part of the row.
+        ([op_first(1)], [op_first(1)], True, 0),
     ],
 )
-def test_in_doubt_a_message_is_a_change(met: list[bytes], sent: list[bytes], known: int) -> None:
-    found = told(met + sent, [len(met)])
+def test_what_is_known_of_changes_that_come_again(met: list[bytes], sent: list[bytes], keyed: bool, known: int) -> None:
+    found = told(met + sent, [len(met)], keyed=keyed)
     assert not any(found[: len(met)])
     assert sum(found) == known
+
+
+def test_what_may_have_come_before_is_counted() -> None:
+    values = [*COUNTED_ANEW, COUNTED_ANEW[0], message(3, 1, (2, 200, 0), 200 * S)]
+    scan = TopicScan({("t", 0): (0, len(values))}, KafkaSettings(brokers="", topics=("t",)))
+    scan.take(("t", 0), batch_of([(None, value) for value in values]))
+    (part,) = scan.ranges()
+    assert (("doubtful", 2),) == part.passed_over
+    assert () == part.repeated
 
 
 def scanned(values: list[bytes], *, located: bool, monkeypatch: pytest.MonkeyPatch) -> tuple[object, ...]:
@@ -184,7 +246,7 @@ def scanned(values: list[bytes], *, located: bool, monkeypatch: pytest.MonkeyPat
         scan = TopicScan({("t", 0): (0, len(values))}, KafkaSettings(brokers="", topics=("t",)))
         scan.take(("t", 0), batch_of([(None, value) for value in values]))
         (part,) = scan.ranges()
-        return part.repeated, part.mark, part.passed_over
+        return part.repeated, scan.marks(), part.passed_over
 
 
 def test_compiled_code_and_python_tell_the_same_repeats_and_the_same_mark(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,9 +257,9 @@ def test_compiled_code_and_python_tell_the_same_repeats_and_the_same_mark(monkey
     assert len(values) > batches.FEWEST_LOCATED
     compiled = scanned(values, located=True, monkeypatch=monkeypatch)
     assert compiled == scanned(values, located=False, monkeypatch=monkeypatch)
-    repeated, mark, passed_over = compiled
+    repeated, marks, passed_over = compiled
     assert repeated
-    assert mark is not None
+    assert marks
     assert scanning.REPEATED in dict(passed_over)  # type: ignore[call-overload]
     assert np.diff(np.array(repeated)).sum() == dict(passed_over)[scanning.REPEATED]  # type: ignore[call-overload]
 

@@ -1,0 +1,104 @@
+"""Debezium's topic of schema changes: statements of the source's log, which the topics of rows do not have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from connectors.readers.kafka.debezium.times import time_us as source_time_us
+from connectors.readers.kafka.messages.events import SqlEvent
+from connectors.readers.kafka.messages.parsing import parsed
+from historian.errors import UnsupportedEvent
+
+if TYPE_CHECKING:
+    from connectors.readers.kafka.avro.writers import Writers
+
+__all__ = ["SchemaChanges", "avro_payload", "json_payload", "registered_json_payload"]
+
+_CREATE = re.compile(r"\s*CREATE\s+TABLE\s+(?!IF\s)", re.IGNORECASE)
+_ID_BYTES = 5
+
+Payload = Callable[[bytes, str], Any]
+"""Gives the payload of a message, whose place is named in errors. Raises :class:`ValueError` where it has none."""
+
+
+def json_payload(value: bytes, where: str) -> Any:  # noqa: ARG001 as the others
+    """That of JSON, with its schema inline or without."""
+    message = parsed(value, exact=False)
+    return message["payload"] if isinstance(message, dict) and "payload" in message else message
+
+
+def registered_json_payload(value: bytes, where: str) -> Any:
+    """That of JSON whose schema a registry has."""
+    return json_payload(value[_ID_BYTES:], where)
+
+
+def avro_payload(writers: Writers) -> Payload:
+    """That of Avro."""
+    return lambda value, where: writers.of(value, where).value(value, where)
+
+
+class SchemaChanges:
+    """Reads that topic.
+
+    A snapshot writes what stands in the database as statements that make it anew, though all of it is there. Of these the tables count
+    that are not known yet.
+    """
+
+    def __init__(self, payload: Payload) -> None:
+        self._payload = payload
+
+    def events(
+        self,
+        key: bytes | None,  # noqa: ARG002 as other decoders
+        value: bytes | None,
+        where: str,
+        time_us: int = 0,  # noqa: ARG002 messages tell when the source executed the statement
+    ) -> tuple[SqlEvent, ...]:
+        """The statement of a message; none where it has none, or tells of a snapshot what is known.
+
+        Args:
+            where: names the message in errors.
+
+        Raises:
+            UnsupportedEvent: it is no change of a schema.
+        """
+        if value is None:
+            return ()
+        try:
+            found = self._payload(value, where)
+        except (ValueError, RecursionError) as error:
+            raise _unlike(where, f"broken JSON: {error}") from None
+        source = found.get("source") if isinstance(found, dict) else None
+        if not isinstance(source, dict) or "ddl" not in found:
+            raise _unlike(where, "no `source`, or no `ddl`")
+        sql, database = found["ddl"], found.get("databaseName")
+        if not isinstance(sql, str) or not sql.strip():
+            return ()
+        if _is_of_snapshot(source):
+            begin = _CREATE.match(sql)
+            if begin is None:
+                return ()
+            sql = f"CREATE TABLE IF NOT EXISTS {sql[begin.end() :]}"
+        return (
+            SqlEvent(
+                sql=sql,
+                database=database if isinstance(database, str) else "",
+                event_time_us=source_time_us(source, where, _unlike),
+            ),
+        )
+
+
+def _is_of_snapshot(source: Mapping[str, Any]) -> bool:
+    return source.get("snapshot") not in (None, False, "false")
+
+
+def _unlike(where: str, found: str) -> UnsupportedEvent:
+    return UnsupportedEvent(
+        "a message is no change of a schema as Debezium tells it",
+        where=where,
+        expected="an object with source, databaseName and ddl",
+        found=found,
+        next_step="correct source.schema_topic: it is the connector's topic.prefix, with include.schema.changes=true",
+    )
