@@ -7,7 +7,7 @@ executor, with the schemas that the plan holds. Both start outside a transaction
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -325,8 +325,8 @@ class PartitionedLog(Protocol):
     Attributes:
         stated_us: asked by a scan when statements were executed that the history has, UTC microseconds: the schema of rows from each
             of these moments on is told again. None: of no other statements than the scan's own.
-        marks: asked by a scan how far partitions have come in the source's log by its start; None: nobody knows.
+        marks: asked by a scan how far those partitions have come in the source's log by its start that have messages; None: nobody knows.
     """
 
     stated_us: Callable[[], Iterable[int]] | None
-    marks: Callable[[], SourceMarks] | None
+    marks: Callable[[Collection[str]], SourceMarks] | None

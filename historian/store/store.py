@@ -256,9 +256,9 @@ class Store(Notes):
         """
         self._transactions.write(lambda connection: append_plan(connection, plan, copied, marks=marks))
 
-    def source_marks(self) -> SourceMarks:
-        """How far each partition has come in the log of its source, up to the last plan."""
-        return self._transactions.read(held_marks)
+    def source_marks(self, partitions: Collection[str]) -> SourceMarks:
+        """How far *partitions* (``topic:partition``) have come in the log of their source, up to the last plan; those of which it is known."""
+        return self._transactions.read(partial(held_marks, partitions=partitions))
 
     def message_counts(self) -> dict[str, int]:
         """Of topics: how many messages were ``repeated``, ``doubtful`` or ``late``, in all plans; those kinds alone that there were."""

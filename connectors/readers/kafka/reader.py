@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, NoReturn
 
@@ -46,7 +46,7 @@ class KafkaReader:
         self._message_bytes = 0.0
         self.on_bound: Callable[[LogPosition], None] | None = None
         self.stated_us: Callable[[], Iterable[int]] | None = None
-        self.marks: Callable[[], SourceMarks] | None = None
+        self.marks: Callable[[Collection[str]], SourceMarks] | None = None
 
     def __getstate__(self) -> KafkaSettings:
         return self._settings
@@ -148,7 +148,8 @@ class KafkaReader:
         if until is not None:
             ends = {partition: min(end, until.offsets.offset(*partition) or 0) for partition, end in ends.items()}
         ranges = {partition: (at, max(at, ends[partition])) for partition, at in begins.items()}
-        scan = TopicScan(ranges, self._settings, self._writers, {} if self.marks is None else self.marks())
+        names = [f"{topic}:{number}" for (topic, number), (begin, end) in ranges.items() if end > begin]
+        scan = TopicScan(ranges, self._settings, self._writers, {} if self.marks is None else self.marks(names))
         # A plan that ended with a watermark left it right before this one.
         back = int(has_watermarks(self._settings.format))
         wanted = {at: (max(bounds[at][0], begin - back), end) for at, (begin, end) in ranges.items() if end > begin}

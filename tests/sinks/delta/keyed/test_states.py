@@ -104,7 +104,7 @@ def test_the_state_before_a_plan_is_found_in_few_looks(kept: int) -> None:
     class Past:
         """A table with a version a plan, of which those before *kept* are gone."""
 
-        def view_at(self, path: str, version: int) -> Any:
+        def view_at(self, _: str, version: int) -> Any:
             looks.append(version)
             return self.view(version) if version >= kept else None
 
@@ -112,15 +112,15 @@ def test_the_state_before_a_plan_is_found_in_few_looks(kept: int) -> None:
             return SimpleNamespace(path="p", version=version, transaction=lambda _: 2 * version)
 
     states = object.__new__(DeltaKeyedStates)
-    past = states._kernel = Past()  # type: ignore[assignment]  # noqa: SLF001
+    past = states._kernel = Past()  # type: ignore[assignment]
     for plan in range(2, 90):
         looks.clear()
         wanted = min(40, (plan - 1) // 2)
         if wanted < kept:
             with pytest.raises(ChainBroken, match="does not keep"):
-                states._before(past.view(40), "a", plan)  # noqa: SLF001
+                states._before(past.view(40), "a", plan)
         else:
-            assert wanted == states._before(past.view(40), "a", plan).version  # noqa: SLF001
+            assert wanted == states._before(past.view(40), "a", plan).version
         assert len(looks) <= 12
 
 
