@@ -270,9 +270,9 @@ class Repeats:
         # In a log that was reset, the same number stands for another transaction: its time tells, unless only seconds are told.
         if time_us % _SECOND_US == 0 and time_us + _SECOND_US > self._time_us:
             return None
-        if number != last.number:
-            return places[0]  # another transaction came behind this one, so the producer began anew
-        if last.at is not None:
+        if last.number != number < last.highest:
+            return places[0]  # a later transaction came, so this one was there whole, and the producer began anew
+        if number == last.number and last.at is not None:
             at = next((each for each in places if each >= last.at), None)
             if at is not None:
                 return at
