@@ -29,7 +29,6 @@ from historian.store.facts import fact, set_fact
 from historian.store.facts import horizon as held_horizon
 from historian.store.forgetting import ForgetResult, forget, forget_purged
 from historian.store.lease import Lease, Owner, held_lease, holder
-from historian.store.message_counts import held_counts
 from historian.store.migration import is_prepared, prepare
 from historian.store.notes import Notes
 from historian.store.passages import held_passages
@@ -259,10 +258,6 @@ class Store(Notes):
     def source_marks(self, partitions: Collection[str]) -> SourceMarks:
         """How far *partitions* (``topic:partition``) have come in the log of their source, up to the last plan; those of which it is known."""
         return self._transactions.read(partial(held_marks, partitions=partitions))
-
-    def message_counts(self) -> dict[str, int]:
-        """Of topics: how many messages were ``repeated``, ``doubtful`` or ``late``, in all plans; those kinds alone that there were."""
-        return self._transactions.read(held_counts)
 
     def passages(self) -> Passages:
         """Of topics: at which offsets partitions passed to versions, as plans so far have it."""

@@ -308,7 +308,7 @@ def test_a_connector_goes_on_where_it_stood_and_is_asked_what_it_knows(
     toggled = [row["op"] for row in rows(spark, lake / "nokey_changelog", "offset") if row["a"] == 77]
     assert [0, 1, 0] == toggled[:3]
     found = json.loads(historian(followed, "status", "--json"))
-    assert len(toggled) - 3 == found["messages"].get("doubtful", 0)
+    assert max(1, len(toggled) - 3) <= found["messages"]["doubtful"]
     reached = found["lag"]
     behind = {row["partition"]: row for row in waiting["partitions"]}
     assert (3, 1) == (behind[f"{PREFIX}.shop.t:0"]["messages"], behind[f"{PREFIX}.shop.kinds:0"]["messages"])

@@ -11,7 +11,6 @@ from connectors.readers.kafka.debezium.events import EventReader
 from connectors.readers.kafka.debezium.schema_changes import (
     Payload,
     SchemaChanges,
-    avro_payload,
     json_payload,
     registered_json_payload,
 )
@@ -96,11 +95,16 @@ _MAKE: Mapping[str, Callable[[_Asked], Decoder]] = {
     **{name: _flat(name) for name in FLAT_FORMATS},
 }
 
+
+def _avro_payload(writers: Writers) -> Payload:
+    return lambda value, where: writers.of(value, where).value(value, where)
+
+
 _SCHEMA_CHANGES: Mapping[str, Callable[[_Asked], Payload]] = {
     "debezium_json": lambda _: json_payload,
     "debezium_json_schemaless": lambda _: json_payload,
     "debezium_json_schema": lambda _: registered_json_payload,
-    "debezium_avro": lambda asked: avro_payload(asked.registered("debezium_avro")),
+    "debezium_avro": lambda asked: _avro_payload(asked.registered("debezium_avro")),
 }
 
 WITH_SCHEMA_TOPIC = tuple(_SCHEMA_CHANGES)

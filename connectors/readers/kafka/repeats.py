@@ -246,7 +246,8 @@ class Repeats:
         is_same = self._place[:2] == (server, number) and len(offsets) == len(words)
         self._is_spread = (is_same and was_spread) or bool((offsets != offsets[0]).any())
         last = self._passes.get(server)
-        highest = number if last is None else max(last.highest, number)
+        # A lower number at a later time: the log was reset, and counts from here on.
+        highest = number if last is None or time_us > self._time_us else max(last.highest, number)
         self._passes[server] = _Pass(highest=highest, number=number, at=None)
         self._place = tuple(words[-1, 1:].tolist())
         self._time_us = max(self._time_us, time_us)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectors.readers.kafka.debezium.times import time_us as source_time_us
 from connectors.readers.kafka.messages.events import SqlEvent
 from connectors.readers.kafka.messages.parsing import parsed
 from historian.errors import UnsupportedEvent
 
-if TYPE_CHECKING:
-    from connectors.readers.kafka.avro.writers import Writers
-
-__all__ = ["SchemaChanges", "avro_payload", "json_payload", "registered_json_payload"]
+__all__ = ["Payload", "SchemaChanges", "json_payload", "registered_json_payload"]
 
 _CREATE = re.compile(r"\s*CREATE\s+TABLE\s+(?!IF\s)", re.IGNORECASE)
 _ID_BYTES = 5
@@ -32,11 +29,6 @@ def json_payload(value: bytes, where: str) -> Any:  # noqa: ARG001 as the others
 def registered_json_payload(value: bytes, where: str) -> Any:
     """That of JSON whose schema a registry has."""
     return json_payload(value[_ID_BYTES:], where)
-
-
-def avro_payload(writers: Writers) -> Payload:
-    """That of Avro."""
-    return lambda value, where: writers.of(value, where).value(value, where)
 
 
 class SchemaChanges:
