@@ -272,7 +272,7 @@ class TopicScan:
             columns=tuple(each.column for each in event.schema.fields),
             key=event.schema.key,
             event_time_us=time_us,
-            certainty="type_names"
+            certainty="columns"
             if self._knows_statements and event.schema.certainty == "exact"
             else event.schema.certainty,
             advice=self._advice,

@@ -93,7 +93,7 @@ def _lacks(kind: ColumnType) -> bool:
 
 
 def _agrees(held: ColumnType, told: ColumnType, certainty: str) -> bool:
-    if not told.name:
+    if not told.name or certainty == "columns":
         return True
     if certainty == "names":
         return told.name not in _TAKES or held.name in _TAKES[told.name]

@@ -55,7 +55,7 @@ def test_another_message_is_an_error_that_says_what_the_topic_is(value: bytes) -
         decoder.events(None, value, "prefix:0:1")
 
 
-def test_rows_tell_types_by_kind_where_statements_tell_them_exactly() -> None:
+def test_rows_tell_columns_alone_where_statements_tell_their_types() -> None:
     def row(number: int) -> bytes:
         fields = [
             {"type": "int32", "optional": False, "field": "id"},
@@ -72,4 +72,4 @@ def test_rows_tell_types_by_kind_where_statements_tell_them_exactly() -> None:
     scan.take(("prefix.shop.t", 0), batch_of([(None, row(9000))]))
     statement, met = (found for _, found in scan.found)
     assert ("prefix:0:0", ALTER) == (statement.place.gtid, statement.sql)  # type: ignore[union-attr]
-    assert "type_names" == met.certainty  # type: ignore[union-attr]
+    assert "columns" == met.certainty  # type: ignore[union-attr]
