@@ -116,6 +116,7 @@ def _format(
             topic=partition[0],
             modes=source.modes,
             message_schema=client.settings.message_schema,
+            schema_topic=source.schema_topic,
         )
         low, high = client.bounds(partition)
         for message in client.first_messages({partition: (low, high)}, _SNIFFED):

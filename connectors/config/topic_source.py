@@ -35,6 +35,9 @@ _MAYBE_BY_REGISTRY = ("debezium_unwrapped",)
 _BY_MODES = ("debezium_json_schemaless", "debezium_unwrapped")
 """Formats that may be without a schema, so that nothing in them tells how Debezium writes values."""
 
+_WITH_SCHEMA_TOPIC = ("debezium_json", "debezium_avro", "debezium_json_schema", "debezium_json_schemaless")
+"""Formats whose producer may write changes of schemas to a topic of their own."""
+
 _WITH_BINARY = ("debezium_json", "debezium_avro", "debezium_json_schema")
 """Formats with a schema, which has text where bytes are written as text."""
 
@@ -204,6 +207,11 @@ class KafkaDocument(Model):
         default=None,
         description="The file `pkg/sink/codec/simple/message.json` of the TiCDC release that writes, which `ticdc_simple_avro` needs.",
     )
+    schema_topic: str = Field(
+        default="",
+        description="The topic of Debezium's schema changes, which has its connector's `topic.prefix` as name: statements come from there, so that a "
+        "column that is renamed keeps its values.",
+    )
     time_zone: Annotated[str, AfterValidator(_zone)] = Field(
         default="UTC",
         description="The time zone of TIMESTAMPs that messages have without one, such as `Europe/Berlin`: that in which the producer runs.",
@@ -245,6 +253,8 @@ class KafkaDocument(Model):
         told = DebeziumDocument(binary=self.debezium.binary if self.format in _WITH_BINARY else "bytes")
         if self.debezium != told and self.format not in _BY_MODES:
             raise ValueError(f"format {self.format} tells how values are written: leave source.debezium out")
+        if self.schema_topic and self.format not in _WITH_SCHEMA_TOPIC:
+            raise ValueError(f"schema_topic is of {', '.join(_WITH_SCHEMA_TOPIC)}")
         if self.format not in _MAYBE_BY_REGISTRY and (self.format in _BY_REGISTRY) != (self.registry is not None):
             wanted = "registry" if self.registry is None else "no registry"
             raise ValueError(f"format {self.format} needs {wanted}")
@@ -271,6 +281,7 @@ class KafkaDocument(Model):
             unreadable=self.unreadable,
             modes=self.debezium.plain(),
             message_schema=self.message_schema,
+            schema_topic=self.schema_topic,
             group=self.group,
             normalize=TableFilter(_patterns(self.normalize)) if self.normalize else None,
             state=self.state,

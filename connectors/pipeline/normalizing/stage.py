@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import astuple, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -99,25 +100,26 @@ class Normalizer:
     def normalized(self, plan: Plan, chunks: Chunks) -> Iterator[tuple[Chunks, Mapping[int, NormalCounts]]]:
         """The chunks of *plan* with whole rows, and what was met in each table, by its id."""
         assert isinstance(chunks, LocalChunks)  # noqa: S101 the driver decodes what is normalised
-        made, counts = dict[int, tuple[Chunk, ...]](), dict[int, NormalCounts]()
+        counts = dict[int, NormalCounts]()
         stopped = {head.table_id for head in chunks.heads if head.stopped}
-        for table in plan.tables:
-            if not self._is_wanted(table):
-                continue
+
+        def whole(table: PlannedTable) -> tuple[Chunk, ...]:
             if table.table_id in stopped:
                 # What came before the stop is read again with what comes behind it, and is made whole then.
-                made[table.table_id] = tuple(chunk for chunk in chunks.of_table(table.table_id) if chunk.stopped)
-                continue
+                return tuple(chunk for chunk in chunks.of_table(table.table_id) if chunk.stopped)
             self._check_kept(table)
             before = plan.number if table.behind is None else table.behind + 1
             state = self._states.at(before, table.table_id, table.versions[-1].snapshot)
             try:
                 self._check_names(table)
-                made[table.table_id], counts[table.table_id] = normalized(table, chunks.of_table(table.table_id), state)
+                made, counts[table.table_id] = normalized(table, chunks.of_table(table.table_id), state)
             except (TableStopped, ValueUnrepresentable) as error:
                 self._states.forget(table.table_id)
-                made[table.table_id] = (_stop(table, chunks, str(error)),)
-        with closing(chunks.with_tables(made)) as others:
+                made = (_stop(table, chunks, str(error)),)
+            return made
+
+        wanted = {table.table_id: partial(whole, table) for table in plan.tables if self._is_wanted(table)}
+        with closing(chunks.with_tables(wanted)) as others:
             yield others, counts
 
     def written(self, plan: Plan, counts: Mapping[int, NormalCounts]) -> None:

@@ -72,6 +72,7 @@ class KafkaSettings:
         modes: of a connector of Debezium's that writes no schema.
         message_schema: of a format with a schema that neither its messages have nor a registry, as text.
         keeps_unread: messages that cannot be read are dead letters; else the first one is an error.
+        schema_topic: a topic with changes of schemas in the place of rows; "": there is none.
         normalized: of which tables rows may lack those that they take back, which a state has; None: of none.
     """
 
@@ -83,6 +84,7 @@ class KafkaSettings:
     registry: RegistrySettings | None = None
     modes: DebeziumModes = DEFAULT_MODES
     message_schema: str = ""
+    schema_topic: str = ""
     keeps_unread: bool = False
     normalized: Callable[[TableName], bool] | None = None
 

@@ -8,6 +8,12 @@ from dataclasses import dataclass, replace
 from connectors.readers.kafka.avro.events import AvroEventReader
 from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.debezium.events import EventReader
+from connectors.readers.kafka.debezium.schema_changes import (
+    Payload,
+    SchemaChanges,
+    json_payload,
+    registered_json_payload,
+)
 from connectors.readers.kafka.formats.decoder import FlatDecoder
 from connectors.readers.kafka.formats.tables import FLAT_FORMATS
 from connectors.readers.kafka.json_schema.events import JsonSchemaReader
@@ -23,7 +29,16 @@ from connectors.readers.kafka.tidb.simple import SimpleProtocol
 from connectors.readers.kafka.tidb.simple_avro import avro_reader
 from historian.errors import SourceError
 
-__all__ = ["FORMATS", "advice_of", "decoder_of", "has_source_places", "has_statements", "has_watermarks", "writers_of"]
+__all__ = [
+    "FORMATS",
+    "WITH_SCHEMA_TOPIC",
+    "advice_of",
+    "decoder_of",
+    "has_source_places",
+    "has_statements",
+    "has_watermarks",
+    "writers_of",
+]
 
 _SCHEMALESS = "debezium_json_schemaless"
 
@@ -80,6 +95,21 @@ _MAKE: Mapping[str, Callable[[_Asked], Decoder]] = {
     **{name: _flat(name) for name in FLAT_FORMATS},
 }
 
+
+def _avro_payload(writers: Writers) -> Payload:
+    return lambda value, where: writers.of(value, where).value(value, where)
+
+
+_SCHEMA_CHANGES: Mapping[str, Callable[[_Asked], Payload]] = {
+    "debezium_json": lambda _: json_payload,
+    "debezium_json_schemaless": lambda _: json_payload,
+    "debezium_json_schema": lambda _: registered_json_payload,
+    "debezium_avro": lambda asked: _avro_payload(asked.registered("debezium_avro")),
+}
+
+WITH_SCHEMA_TOPIC = tuple(_SCHEMA_CHANGES)
+"""Names of formats whose producers may write changes of schemas to a topic of their own."""
+
 FORMATS = tuple(_MAKE)
 """Names of all formats."""
 
@@ -104,6 +134,7 @@ def decoder_of(
     topic: str = "",
     modes: DebeziumModes = DEFAULT_MODES,
     message_schema: str = "",
+    schema_topic: str = "",
 ) -> Decoder:
     """A decoder of the format *name*.
 
@@ -114,8 +145,11 @@ def decoder_of(
         topic: of the messages, which names the table of formats that do not.
         modes: of a connector of Debezium's that writes no schema.
         message_schema: of a format with a schema that neither its messages have nor a registry.
+        schema_topic: that has changes of schemas in the place of rows; "": none has.
     """
     asked = _Asked(zone=zone, tells=tells, writers=writers, topic=topic, modes=modes, message_schema=message_schema)
+    if topic and topic == schema_topic:
+        return SchemaChanges(_SCHEMA_CHANGES[name](asked))
     return _MAKE[name](asked)
 
 

@@ -93,10 +93,19 @@ class DeltaKeyedStates(KeyedStates):
 
     def _before(self, view: TableView, application: str, plan: int) -> TableView:
         """The state as the plan before *plan* left it."""
-        found: TableView | None = view
-        while found is not None and found.transaction(application) >= plan:
-            found = self._kernel.view_at(view.path, found.version - 1) if found.version else None
-        if found is None:
+        if view.transaction(application) < plan:
+            return view
+        before: TableView | None = None
+        low, high, step = 0, view.version, 1
+        # What is looked for is mostly a version or two ago: steps get longer, and what lies between two is halved then.
+        while low < high:
+            at = max(low, high - step) if before is None else (low + high) // 2
+            looked = self._kernel.view_at(view.path, at)
+            if looked is not None and looked.transaction(application) >= plan:
+                high, step = at, 2 * step
+            else:
+                before, low, step = looked or before, at + 1, 1
+        if before is None:
             raise ChainBroken(
                 "a state does not keep what it held before a plan",
                 where=view.path,
@@ -104,4 +113,4 @@ class DeltaKeyedStates(KeyedStates):
                 found=f"the log of plan {view.transaction(application)} and later",
                 next_step="replicate the topics into another lake, from the start",
             )
-        return found
+        return before

@@ -2,5 +2,6 @@
 
 Which version a schema is does not belong here (:mod:`connectors.tracking`).
 
-Open to other rooms: ``changes``, ``columnar``, ``envelope``, ``events``, ``names``, ``schemas``, ``values``.
+Open to other rooms: ``changes``, ``columnar``, ``envelope``, ``events``, ``names``, ``schema_changes``, ``schemas``,
+``values``.
 """

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from connectors.readers.kafka.debezium.documents import document_change
-from connectors.readers.kafka.debezium.names import is_of_mysql, table_name
+from connectors.readers.kafka.debezium.names import former_name, is_of_mysql, table_name
 from connectors.readers.kafka.debezium.times import time_us
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent
 from historian.errors import UnsupportedEvent
@@ -88,6 +88,7 @@ def changed(
         event_time_us=at_us,
         keyed=keyed,
         unknown=unknown,
+        former_name=former_name(source),
     )
 
 
@@ -118,6 +119,11 @@ def _with_known(before: Mapping[str, Any] | None, after: dict[str, Any]) -> tupl
     lacking = [name for name, value in after.items() if isinstance(value, str | bytes) and value in _UNAVAILABLE]
     if not lacking:
         return after, ()
-    held = {name: before[name] for name in lacking if before and name in before and before[name] not in _UNAVAILABLE}
+    # A value that a log leaves out since it is long is no NULL: such a former row has the key alone.
+    held = {
+        name: before[name]
+        for name in lacking
+        if before and before.get(name) is not None and before[name] not in _UNAVAILABLE
+    }
     unknown = tuple(name for name in lacking if name not in held)
     return {**after, **held, **dict.fromkeys(unknown)}, unknown

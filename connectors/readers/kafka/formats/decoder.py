@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from connectors.readers.kafka.debezium.changes import truncated
-from connectors.readers.kafka.debezium.names import schema_name
+from connectors.readers.kafka.debezium.names import former_name, schema_name
 from connectors.readers.kafka.formats.schemas import UNTOLD, inferred, told
 from connectors.readers.kafka.formats.tables import FlatFormat
 from connectors.readers.kafka.formats.values import rows_of
@@ -115,6 +115,7 @@ class FlatDecoder:
             )
         time_us = self._time_us(message, form.time_unit_us, where)
         columns = self._key(message, key)
+        was = former_name(message["source"]) if form.schema and isinstance(_at(message, form.schema), str) else None
         events = []
         for number, row in enumerate(after):
             former = None
@@ -132,6 +133,7 @@ class FlatDecoder:
                     number=number,
                     written=self._written,
                     keyed=keyed,
+                    former_name=was,
                 )
             )
         return tuple(events)

@@ -81,6 +81,7 @@ class Event:
         written: how values are written where the schema does not say; None: it says.
         keyed: ``before`` has the columns of the key alone.
         unknown: fields of ``after`` whose values the message does not have.
+        former_name: of the table, in plans of earlier releases; None: the same.
     """
 
     table: TableName
@@ -93,6 +94,7 @@ class Event:
     written: Conventions | None = None
     keyed: bool = False
     unknown: tuple[str, ...] = ()
+    former_name: TableName | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

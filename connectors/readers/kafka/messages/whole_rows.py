@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from connectors.readers.kafka.messages.events import Event
 from historian.errors import UnsupportedEvent
 
-__all__ = ["check_whole", "is_lone", "is_plain_change", "is_whole", "only_key_sent"]
+__all__ = ["check_whole", "is_lone", "is_plain_change", "is_whole", "lacks_values", "only_key_sent"]
 
 
 def check_whole(event: Event, place: str, columns: Iterable[str]) -> None:
@@ -46,6 +46,11 @@ def is_plain_change(event: object) -> bool:
 def is_lone(event: Event) -> bool:
     """Whether an event is an update that lacks the former row, and nothing else."""
     return event.op == "u" and event.before is None and event.after is not None and not event.unknown
+
+
+def lacks_values(event: Event) -> bool:
+    """Whether an event is an update that lacks the former row, and values that did not change."""
+    return event.op == "u" and event.before is None and event.after is not None and bool(event.unknown)
 
 
 def _lacking(event: Event) -> str:
