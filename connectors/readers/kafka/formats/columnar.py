@@ -100,7 +100,7 @@ def reading_of(kind: ColumnType, written: Conventions) -> columns.Reading | None
     if kind.shape:
         return None
     if name in (*INTEGER_TYPES, "year"):
-        return columns.integers(wanted, texts=True, wraps=name == "bigint" and kind.unsigned and written.debezium)
+        return columns.integers(wanted, texts=True, wraps=name == "bigint" and kind.unsigned and written.wraps)
     if name in ("float", "double"):
         return columns.doubles(wanted, texts=True)
     if name == "decimal" and pa.types.is_decimal(wanted):

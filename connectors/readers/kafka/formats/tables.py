@@ -214,7 +214,7 @@ _DEBEZIUM = FlatFormat(
     without_types="give the tables by source.schema, or have the connector write its schema (schemas.enable=true, format: debezium_json)",
     tombstones=True,
     exact=True,
-    written=Conventions(shapes="wkb", documents="text", debezium=True, decimal="base64"),
+    written=Conventions(shapes="wkb", documents="text", debezium=True, decimal="base64", wraps=True),
     members=MEMBERS,
 )
 
