@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from connectors.readers.kafka.avro.events import AvroEventReader
+from connectors.readers.kafka.avro.events import AvroEvents
 from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.debezium.events import EventReader
 from connectors.readers.kafka.formats.decoder import FlatDecoder
 from connectors.readers.kafka.formats.tables import FLAT_FORMATS
-from connectors.readers.kafka.json_schema.events import JsonSchemaReader
+from connectors.readers.kafka.json_schema.events import JsonSchemaEvents
 from connectors.readers.kafka.keyed.avro import AvroRows
 from connectors.readers.kafka.keyed.json import JsonRows
 from connectors.readers.kafka.keyed.unwrapped import UnwrappedRows
@@ -56,16 +56,16 @@ def _flat(name: str) -> Callable[[_Asked], Decoder]:
 
     def make(asked: _Asked) -> Decoder:
         by_mode = replace(form, written=asked.modes.over(form.written)) if name == _SCHEMALESS else form
-        return FlatDecoder(by_mode, zone=asked.zone, tells=asked.tells)
+        return FlatDecoder(by_mode, zone=asked.zone, tells=asked.tells, full_identity=asked.modes.full_identity)
 
     return make
 
 
 _MAKE: Mapping[str, Callable[[_Asked], Decoder]] = {
-    "debezium_json": lambda asked: EventReader(binary=asked.modes.binary),
-    "debezium_avro": lambda asked: AvroEventReader(asked.registered("debezium_avro"), binary=asked.modes.binary),
-    "debezium_json_schema": lambda asked: JsonSchemaReader(
-        asked.registered("debezium_json_schema").registry, binary=asked.modes.binary
+    "debezium_json": lambda asked: EventReader(modes=asked.modes),
+    "debezium_avro": lambda asked: AvroEvents(asked.registered("debezium_avro"), asked.modes),
+    "debezium_json_schema": lambda asked: JsonSchemaEvents(
+        asked.registered("debezium_json_schema").registry, asked.modes
     ),
     "debezium_unwrapped": lambda asked: UnwrappedRows(
         asked.topic, written=asked.debezium, writers=asked.writers, tells=asked.tells

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from connectors.readers.kafka.avro.columnar import AvroLocator
-from connectors.readers.kafka.avro.events import AvroEventReader
+from connectors.readers.kafka.avro.events import AvroEvents
 from connectors.readers.kafka.debezium import columnar as debezium
 from connectors.readers.kafka.debezium.envelope import SOURCES
 from connectors.readers.kafka.debezium.events import EventReader
@@ -25,7 +25,7 @@ def locator_of(decoder: Decoder, lone: Lone = never) -> Locator | None:
     """
     if isinstance(decoder, EventReader):
         return _event_locator(decoder, lone)
-    if isinstance(decoder, AvroEventReader):
+    if isinstance(decoder, AvroEvents):
         return AvroLocator(decoder, lone)
     if isinstance(decoder, FlatDecoder):
         form = flat.form_of(decoder.format)
@@ -37,7 +37,7 @@ def scanning_locator_of(decoder: Decoder, lone: Lone = never) -> Locator | None:
     """What finds the rows of batches whose messages tell the same schema; None where compiled code does not see whether they do."""
     if isinstance(decoder, EventReader):
         return _event_locator(decoder, lone, SOURCES)
-    if isinstance(decoder, AvroEventReader):
+    if isinstance(decoder, AvroEvents):
         return locator_of(decoder, lone)
     if not isinstance(decoder, FlatDecoder):
         return None

@@ -8,9 +8,10 @@ import orjson
 
 from connectors.readers.kafka.debezium.changes import changed, is_change
 from connectors.readers.kafka.debezium.names import is_of_mysql
-from connectors.readers.kafka.debezium.schemas import UNLIKE_A_SCHEMA, columns_of
+from connectors.readers.kafka.debezium.schemas import UNLIKE_A_SCHEMA, row_schema
 from connectors.readers.kafka.debezium.statements import statement_of, watermark_of
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent, Watermark
+from connectors.readers.kafka.messages.modes import DEFAULT_MODES, DebeziumModes
 from connectors.readers.kafka.messages.parsing import parsed
 from historian.errors import UnsupportedEvent
 
@@ -31,11 +32,11 @@ class EventReader:
 
     Args:
         statements: changes of schemas, and watermarks, stand among the rows (TiCDC); else such messages are passed over.
-        binary: see :func:`connectors.readers.kafka.debezium.schemas.columns_of`.
+        modes: of the connector, as far as schemas do not tell.
     """
 
-    def __init__(self, *, statements: bool = False, binary: str = "bytes") -> None:
-        self._statements, self._binary = statements, binary
+    def __init__(self, *, statements: bool = False, modes: DebeziumModes = DEFAULT_MODES) -> None:
+        self._statements, self._modes = statements, modes
         self._schemas: dict[tuple[bytes, bytes], RowSchema] = {}
 
     def events(
@@ -71,7 +72,12 @@ class EventReader:
         if not is_change(payload) and any(name in text for name in _NO_ROWS):
             return None
         return changed(
-            payload, lambda: self._schema(key, text, where), where, _unlike, lambda: self._key_fields(key, where)
+            payload,
+            lambda: self._schema(key, text, where),
+            where,
+            _unlike,
+            lambda: self._key_fields(key, where),
+            full_identity=self._modes.full_identity,
         )
 
     def is_plain(self, value: bytes) -> bool:
@@ -111,10 +117,9 @@ class EventReader:
         if len(self._schemas) >= _REMEMBERED:
             self._schemas.clear()
         try:
-            envelope = orjson.loads(text)
-            row = next(each for each in envelope["fields"] if each["field"] == "after")
-            names = tuple(str(each["field"]) for each in orjson.loads(key_text)["fields"]) if key_text else ()
-            found = RowSchema(fields=columns_of(row, where, self._binary), key=names)
+            row = next(each for each in orjson.loads(text)["fields"] if each["field"] == "after")
+            key_fields = orjson.loads(key_text)["fields"] if key_text else ()
+            found = row_schema(row["fields"], key_fields, where, self._modes.binary)
         except UNLIKE_A_SCHEMA as error:
             raise _unlike(where, f"an inline schema that is none of a change event: {error!r}") from None
         self._schemas[key_text, text] = found

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from connectors.readers.kafka.avro.writers import Writer, Writers
+from connectors.readers.kafka.debezium.changes import with_known
 from connectors.readers.kafka.debezium.schemas import UNLIKE_A_SCHEMA, columns_of
 from connectors.readers.kafka.formats.schemas import UNTOLD, inferred
 from connectors.readers.kafka.keyed.keys import key_fields
@@ -65,12 +66,13 @@ class UnwrappedRows:
             whole, schema = self._row(value, where)
             self._last = schema
         row = {**fields, **{name: each for name, each in whole.items() if not name.startswith(_OURS)}}
-        table = self._named(whole)
+        table, unknown = self._named(whole), tuple[str, ...]()
         if value is None or str(whole.get("__deleted")).lower() == "true" or whole.get("__op") == "d":
             op, before, after = "d", dict(fields), None
         else:
             # Without `__op` a row may be new, or not.
-            op, before, after = str(whole.get("__op") or "u"), None, row
+            op, before = str(whole.get("__op") or "u"), None
+            after, unknown = with_known(None, row)
         if op not in ("c", "r", "u", "d"):
             raise _unlike(where, f"`__op` is {op!r}")
         return (
@@ -86,6 +88,7 @@ class UnwrappedRows:
                 event_time_us=_time_us(whole, time_us),
                 written=None if self._is_typed else self._written,
                 keyed=op == "d",
+                unknown=unknown,
             ),
         )
 
