@@ -13,6 +13,4 @@ class AvroEvents(RegisteredEvents[Writer]):
     """Reads messages. Not for several threads at once; *writers* may be others' too."""
 
     def __init__(self, writers: Writers, modes: DebeziumModes = DEFAULT_MODES) -> None:
-        super().__init__(
-            writers.of, form="Avro", expected="a record with before, after, source and op", modes=modes
-        )
+        super().__init__(writers.of, form="Avro", expected="a record with before, after, source and op", modes=modes)

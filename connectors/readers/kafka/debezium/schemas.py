@@ -103,9 +103,7 @@ def row_schema(row: Any, key: Any, where: str, binary: str = "bytes") -> RowSche
     Raises:
         KeyError, TypeError, ValueError: fields are none of Kafka Connect's, see :data:`UNLIKE_A_SCHEMA`.
     """
-    return RowSchema(
-        fields=columns_of({"fields": row}, where, binary), key=tuple(str(each["field"]) for each in key)
-    )
+    return RowSchema(fields=columns_of({"fields": row}, where, binary), key=tuple(str(each["field"]) for each in key))
 
 
 def labels_of(allowed: str) -> tuple[str, ...]:

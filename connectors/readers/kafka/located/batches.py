@@ -65,9 +65,7 @@ class LocatedRows:
     meta: NDArray[np.int64]
 
     def places(self) -> NDArray[np.int64]:
-        """Where the rows' changes stand in the source's log, see :meth:`.programs.Program.places`; of none it is told where nobody looks."""
-        if not isinstance(self.program, Program):
-            return np.zeros((len(self), 6), np.int64)
+        """Where the rows' changes stand in the source's log, see :meth:`.programs.RowProgram.places`."""
         return self.program.places(self.texts, self.meta, self.program.row_messages[self.begin : self.end])
 
     @property

@@ -122,6 +122,9 @@ class RowProgram(Protocol):
     def images(self) -> int:
         """The address of the row images."""
 
+    def places(self, texts: Texts, meta: NDArray[np.int64], messages: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where the changes of *messages* stand in the source's log, as :func:`.kernels.sources.source_places` tells it; zeros where nobody looks."""
+
     def values(self, texts: Texts, rows: NDArray[np.intp], column: int) -> list[Any]:
         """The values of a column in *rows*, of messages that are *texts*, as one reads them without compiled code; None for NULL."""
 
@@ -298,7 +301,7 @@ class Program:
         return tuple(texts.between(start, start + length) for start, length in zip(starts, lengths, strict=True))
 
     def places(self, texts: Texts, meta: NDArray[np.int64], messages: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where the changes of *messages* stand in the source's log, as :func:`.kernels.sources.source_places` tells it."""
+        """See :class:`RowProgram`."""
         form = self.form
         out = np.zeros((len(messages), 6), np.int64)
         if form.sources:

@@ -112,7 +112,7 @@ def tracked(case: Mapping[str, Any], topic: Topic, url: str) -> Generator[Tracke
             message_schema=json.dumps(case.get("message_schema", "")),
         )
     )
-    reader._client = topic  # type: ignore[assignment]
+    reader._client = reader._administration = topic  # type: ignore[assignment]
     reader._writers = recorded_writers(case)
     schema = catalog_of(case["schema"], flavor="mysql", where="the case") if "schema" in case else None
     with contextlib.closing(Store.open(url)) as store:
