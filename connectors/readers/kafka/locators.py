@@ -11,6 +11,7 @@ from connectors.readers.kafka.debezium.envelope import SOURCES
 from connectors.readers.kafka.debezium.events import EventReader
 from connectors.readers.kafka.formats import columnar as flat
 from connectors.readers.kafka.formats.decoder import FlatDecoder
+from connectors.readers.kafka.formats.inferring import InferringLocator
 from connectors.readers.kafka.located.batches import Locator, Lone, never
 from connectors.readers.kafka.messages.events import Decoder
 
@@ -42,8 +43,10 @@ def scanning_locator_of(decoder: Decoder, lone: Lone = never) -> Locator | None:
     if not isinstance(decoder, FlatDecoder):
         return None
     form = flat.form_of(decoder.format)
-    if form is None or not form.told:
-        return None  # kinds of values would have to be looked at
+    if form is None:
+        return None
+    if not form.told:
+        return InferringLocator(decoder, replace(form, sources=SOURCES if decoder.format.source else ()), lone)
     return Locator(form, lambda key, value: flat.told_of(decoder, form, key, value), lone)
 
 

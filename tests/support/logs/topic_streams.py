@@ -159,6 +159,63 @@ def _statement(at_ms: int) -> dict[str, Any]:
     return {"database": "shop", "table": "t", "type": "ALTER", "isDdl": True, "es": at_ms, "sql": sql}
 
 
+_Made = tuple[dict[str, Any] | None, dict[str, Any]]
+"""A statement that comes before, and the message."""
+
+
+@st.composite
+def _canal(
+    draw: Any, kind: str, before: dict[str, Any], after: dict[str, Any], source: dict[str, Any], names: list[str]
+) -> _Made:
+    statement = _statement(draw(_MOMENT_MS)) if draw(st.integers(0, 19)) == 0 else None
+    changed = {name: value for name, value in before.items() if draw(st.booleans())}
+    count = draw(st.integers(1, 3))
+    return statement, {
+        "data": [after] * count,
+        "database": "shop",
+        "es": draw(_MOMENT_MS),
+        "isDdl": False,
+        "mysqlType": {name: KINDS[name].type for name in names},
+        "old": [changed] * count if kind == "u" else None,
+        "pkNames": ["long"],
+        "table": source["table"],
+        "type": {"c": "INSERT", "u": "UPDATE", "d": "DELETE"}[kind],
+    }
+
+
+@st.composite
+def _maxwell(
+    draw: Any, kind: str, before: dict[str, Any], after: dict[str, Any], source: dict[str, Any], _names: list[str]
+) -> _Made:
+    statement = None
+    if draw(st.integers(0, 19)) == 0:
+        statement = {"type": "table-alter", "database": "shop", "table": "t", "sql": "alter table t comment 'c'"}
+        statement["ts"] = draw(_MOMENT_MS)
+    message = {
+        "database": "shop",
+        "table": source["table"],
+        "type": {"c": "insert", "u": "update", "d": "delete"}[kind],
+        "ts": draw(_MOMENT_MS) // 1000,
+        "data": after,
+    }
+    if kind == "u":
+        message["old"] = {name: value for name, value in before.items() if draw(st.booleans())}
+    if draw(st.booleans()):
+        message["primary_key_columns"] = draw(st.sampled_from([["long"], ["long"], ["text"], []]))
+    return statement, message
+
+
+@st.composite
+def _enveloped(
+    _draw: Any, kind: str, before: dict[str, Any], after: dict[str, Any], source: dict[str, Any], _names: list[str]
+) -> _Made:
+    rows = {"before": None if kind == "c" else before, "after": None if kind == "d" else after}
+    return None, {**rows, "source": source, "op": kind, "ts_ms": 18}
+
+
+_MESSAGES = {"canal_json": _canal, "maxwell": _maxwell}
+
+
 @st.composite
 def streams(draw: Any, form: str) -> tuple[Snapshot, list[Message]]:
     """A table and messages of the format *form*, most of which are of it."""
@@ -187,30 +244,9 @@ def streams(draw: Any, form: str) -> tuple[Snapshot, list[Message]]:
         }
         if strange:
             source["ts_us"] = draw(st.sampled_from([None, 17001, True, 1.5, "1"]))
-        if form == "canal_json":
-            if draw(st.integers(0, 19)) == 0:
-                messages.append((None, _texted(_statement(draw(_MOMENT_MS)), style).encode()))
-            changed = {k: v for k, v in before.items() if draw(st.booleans())}
-            count = draw(st.integers(1, 3))
-            message: dict[str, Any] = {
-                "data": [after] * count,
-                "database": "shop",
-                "es": draw(_MOMENT_MS),
-                "isDdl": False,
-                "mysqlType": {name: KINDS[name].type for name in names},
-                "old": [changed] * count if kind == "u" else None,
-                "pkNames": ["long"],
-                "table": source["table"],
-                "type": {"c": "INSERT", "u": "UPDATE", "d": "DELETE"}[kind],
-            }
-        else:
-            message = {
-                "before": None if kind == "c" else before,
-                "after": None if kind == "d" else after,
-                "source": source,
-                "op": kind,
-                "ts_ms": 18,
-            }
+        statement, message = draw(_MESSAGES.get(form, _enveloped)(kind, before, after, source, names))
+        if statement is not None:
+            messages.append((None, _texted(statement, style).encode()))
         if strange and draw(st.integers(0, 9)) == 0:
             message[draw(st.sampled_from(list(message)))] = draw(STRANGE)
         text = _texted(message, style)

@@ -91,6 +91,11 @@ class FlatDecoder:
             raise only_key_sent(where, f"{form.partial}: true", f"set at the producer: {form.partial_fix}")
         return self._rows(message, form.ops[op], key, where)
 
+    @property
+    def inferred(self) -> Mapping[TableName, RowSchema]:
+        """What rows have told of their tables so far, where messages tell no types."""
+        return self._inferred
+
     def names_database(self, value: bytes) -> bool:
         """Whether the table of a message has its database's name, and not that of a schema."""
         return _at(self._loaded(value), self.format.schema) is None

@@ -142,7 +142,7 @@ class Locator:
         """
         count = len(batch)
         texts = batch.values
-        if texts.starts[-1] > _MOST_BYTES:
+        if not self.takes(batch):
             yield from range(count)
             return
         status = np.zeros(count, np.uint8)
@@ -150,28 +150,44 @@ class Locator:
         self._meta = np.zeros(0, np.int64)
         programs = self._located(batch, texts, status, times)
         slow = np.flatnonzero(status != at.LOCATED)
-        if len(slow) * _MOST_SLOW > count:
+        if self.is_slow(slow, count):
             yield from range(count)
             return
         begin = 0
         for end in [*slow.tolist(), count]:
             if end > begin:
-                yield [
-                    LocatedRows(
-                        program=program,
-                        texts=texts,
-                        begin=first,
-                        end=behind,
-                        offsets=batch.offsets[messages],
-                        times=times[messages],
-                        meta=self._meta,
-                    )
-                    for program, first, behind in _within(programs, begin, end)
-                    for messages in [program.row_messages[first:behind]]
-                ]
+                yield self._between(programs, batch, times, begin, end)
             if end < count:
                 yield end
             begin = end + 1
+
+    @staticmethod
+    def takes(batch: Batch) -> bool:
+        """Whether words have room for where things stand in a batch."""
+        return int(batch.values.starts[-1]) <= _MOST_BYTES
+
+    @staticmethod
+    def is_slow(slow: NDArray[np.intp], count: int) -> bool:
+        """Whether so many of *count* messages are not understood that all are read one by one."""
+        return len(slow) * _MOST_SLOW > count
+
+    def _between(
+        self, programs: Sequence[RowProgram], batch: Batch, times: NDArray[np.int64], begin: int, end: int
+    ) -> list[LocatedRows]:
+        """The rows of the messages from *begin* to *end*, which are located."""
+        return [
+            LocatedRows(
+                program=program,
+                texts=batch.values,
+                begin=first,
+                end=behind,
+                offsets=batch.offsets[messages],
+                times=times[messages],
+                meta=self._meta,
+            )
+            for program, first, behind in _within(programs, begin, end)
+            for messages in [program.row_messages[first:behind]]
+        ]
 
     def _located(
         self, batch: Batch, texts: Texts, status: NDArray[np.uint8], times: NDArray[np.int64]

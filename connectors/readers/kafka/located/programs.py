@@ -312,6 +312,17 @@ class Program:
             source_places(*at_meta, chosen.ctypes.data, len(chosen), *addresses)
         return out
 
+    def texts_at(self, path: str, texts: Texts, meta: NDArray[np.int64], messages: NDArray[np.int64]) -> list[bytes]:
+        """Of each of *messages* the text of a field that is an object or an array; b"" where it is neither."""
+        words = meta.reshape(-1, meta_words(self.form))[messages, self._paths[path]].view(np.uint64)
+        kinds = (words >> np.uint64(at.KIND_AT)).tolist()
+        starts = (words & np.uint64(at.START_MASK)).tolist()
+        sizes = (words >> np.uint64(at.START_BITS) & np.uint64(at.LENGTH_MASK)).tolist()
+        return [
+            texts.between(start, start + size) if kind == at.NESTED else b""
+            for kind, start, size in zip(kinds, starts, sizes, strict=True)
+        ]
+
     @property
     def rows(self) -> int:
         """How many rows the messages of the last walk have."""

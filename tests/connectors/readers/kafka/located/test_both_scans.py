@@ -31,7 +31,7 @@ def told(
     return found, again, scan.ranges(), scan.event_time_us, scan.size_bytes, scan.message_count
 
 
-@pytest.mark.parametrize("form", ["debezium_json", "canal_json"])
+@pytest.mark.parametrize("form", ["debezium_json", "canal_json", "debezium_json_schemaless", "maxwell"])
 @settings(max_examples=60, deadline=None)
 @given(data=st.data(), most_slow=st.sampled_from([0, 8]), stated_us=STATED)
 def test_batches_tell_what_their_messages_do(
