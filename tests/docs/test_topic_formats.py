@@ -16,7 +16,7 @@ GOLDENS = ROOT / "tests/connectors/readers/kafka/formats/goldens"
 LINES = re.findall(r"^\| `(\w+)` \| .* \| .* \| `(\w+)` \|$", PAGE, re.MULTILINE)
 
 
-@pytest.mark.parametrize(("form", "golden"), LINES)
+@pytest.mark.parametrize("form, golden", LINES)
 def test_what_a_format_lacks_is_recorded(form: str, golden: str) -> None:
     assert form == json.loads((GOLDENS / f"{golden}.json").read_text(encoding="utf-8"))["format"]
 
