@@ -15,12 +15,15 @@ from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent
 from historian.errors import UnsupportedEvent
 from historian.names import TableName
 
-__all__ = ["UNAVAILABLE", "changed", "is_change", "settled", "truncated", "with_known"]
+__all__ = ["PLACEHOLDERS", "UNAVAILABLE", "changed", "is_change", "settled", "truncated", "with_known"]
 
 UNAVAILABLE = "__debezium_unavailable_value"
 """What stands for a value that an update did not change and the source's log does not hold (PostgreSQL's TOAST, LOBs of Oracle)."""
 
-_UNAVAILABLE = (UNAVAILABLE, UNAVAILABLE.encode(), base64.b64encode(UNAVAILABLE.encode()).decode())
+PLACEHOLDERS = (UNAVAILABLE, base64.b64encode(UNAVAILABLE.encode()).decode())
+"""How it stands in JSON, of texts and of bytes."""
+
+_UNAVAILABLE = (*PLACEHOLDERS, UNAVAILABLE.encode())
 _PLACES = ("file", "pos", "lsn", "scn", "commit_lsn", "change_lsn")
 _PLAIN = re.compile(r"[\w:.-]+", re.ASCII)
 _EMPTY = (None, 0, "", False, b"", "AA==")
@@ -75,14 +78,8 @@ def changed(
     before, after = payload.get("before"), payload.get("after")
     if not isinstance(before, dict | None) or not isinstance(after, dict | None):
         raise unlike(where, "`before` or `after` is no row")
-    event = Event(
-        table=table_name(source),
-        schema=schema(),
-        op=op,
-        before=before,
-        after=after,
-        event_time_us=time_us(source, where, unlike),
-    )
+    at_us = time_us(source, where, unlike)
+    event = Event(table=table_name(source), schema=schema(), op=op, before=before, after=after, event_time_us=at_us)
     return settled(event, source, key, full_identity=full_identity)
 
 
