@@ -7,6 +7,7 @@ from dataclasses import replace
 from connectors.readers.kafka.avro.columnar import AvroLocator
 from connectors.readers.kafka.avro.events import AvroEvents
 from connectors.readers.kafka.debezium import columnar as debezium
+from connectors.readers.kafka.debezium.doubts import doubts_of
 from connectors.readers.kafka.debezium.envelope import SOURCES
 from connectors.readers.kafka.debezium.events import EventReader
 from connectors.readers.kafka.formats import columnar as flat
@@ -30,7 +31,10 @@ def locator_of(decoder: Decoder, lone: Lone = never) -> Locator | None:
         return AvroLocator(decoder, lone)
     if isinstance(decoder, FlatDecoder):
         form = flat.form_of(decoder.format)
-        return None if form is None else Locator(form, lambda key, value: flat.known_of(decoder, key, value), lone)
+        doubts = doubts_of(full_identity=decoder.full_identity) if decoder.format.source else None
+        return (
+            None if form is None else Locator(form, lambda key, value: flat.known_of(decoder, key, value), lone, doubts)
+        )
     return None
 
 
@@ -52,5 +56,8 @@ def scanning_locator_of(decoder: Decoder, lone: Lone = never) -> Locator | None:
 
 def _event_locator(decoder: EventReader, lone: Lone, sources: tuple[str, ...] = ()) -> Locator:
     return Locator(
-        replace(debezium.FORM, sources=sources), lambda key, value: debezium.known_of(decoder, key, value), lone
+        replace(debezium.FORM, sources=sources),
+        lambda key, value: debezium.known_of(decoder, key, value),
+        lone,
+        doubts_of(full_identity=decoder.full_identity),
     )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from connectors.readers.kafka.debezium.changes import UNAVAILABLE
 from connectors.readers.kafka.messages.batch import Batch, Texts
 from historian.ddl import parse_column_type
 from historian.names import TableName
@@ -50,7 +51,7 @@ def _number(low: int, high: int) -> st.SearchStrategy[int]:
     return st.one_of(st.integers(low, high), st.sampled_from([low, high, 0, -1, 1]).filter(lambda n: low <= n <= high))
 
 
-ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+ANY_TEXT = st.one_of(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), st.just(UNAVAILABLE))
 LATIN1 = st.text(st.characters(max_codepoint=255), max_size=9)
 DECIMAL = st.decimals(min_value=-9999, max_value=9999, places=3, allow_nan=False)
 DOUBLE = st.floats(allow_nan=False, allow_infinity=False)
@@ -159,6 +160,14 @@ def _statement(at_ms: int) -> dict[str, Any]:
     return {"database": "shop", "table": "t", "type": "ALTER", "isDdl": True, "es": at_ms, "sql": sql}
 
 
+_SERVERS: tuple[dict[str, str], ...] = (
+    {"connector": "mysql"},
+    {"connector": "postgresql", "db": "inventory", "schema": "shop"},
+    {"connector": "oracle", "db": "inventory", "schema": "shop"},
+    {"connector": "sqlserver", "schema": "dbo"},
+)
+"""What is told of the source; a table of SQL Server's is named by both."""
+
 _Made = tuple[dict[str, Any] | None, dict[str, Any]]
 """A statement that comes before, and the message."""
 
@@ -205,12 +214,11 @@ def _maxwell(
     return statement, message
 
 
-@st.composite
 def _enveloped(
-    _draw: Any, kind: str, before: dict[str, Any], after: dict[str, Any], source: dict[str, Any], _names: list[str]
-) -> _Made:
+    kind: str, before: dict[str, Any], after: dict[str, Any], source: dict[str, Any], _names: list[str]
+) -> st.SearchStrategy[_Made]:
     rows = {"before": None if kind == "c" else before, "after": None if kind == "d" else after}
-    return None, {**rows, "source": source, "op": kind, "ts_ms": 18}
+    return st.just((None, {**rows, "source": source, "op": kind, "ts_ms": 18}))
 
 
 _MESSAGES = {"canal_json": _canal, "maxwell": _maxwell}
@@ -226,6 +234,7 @@ def streams(draw: Any, form: str) -> tuple[Snapshot, list[Message]]:
     strange = draw(st.booleans())
     messages = list[Message]()
     style = draw(st.integers(0, 3))
+    server = draw(st.sampled_from(_SERVERS))
     for _ in range(draw(st.integers(1, 12))):
         if strange and draw(st.integers(0, 5)) == 0:
             style = draw(st.integers(0, 3))
@@ -241,6 +250,7 @@ def streams(draw: Any, form: str) -> tuple[Snapshot, list[Message]]:
             "table": "t" if draw(st.integers(0, 9)) else "u",
             "ts_ms": 17,
             "ts_us": 17001,
+            **server,
         }
         if strange:
             source["ts_us"] = draw(st.sampled_from([None, 17001, True, 1.5, "1"]))

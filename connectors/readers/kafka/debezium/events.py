@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
 from connectors.readers.kafka.debezium.changes import changed, is_change
-from connectors.readers.kafka.debezium.names import is_of_mysql
 from connectors.readers.kafka.debezium.schemas import UNLIKE_A_SCHEMA, row_schema
 from connectors.readers.kafka.debezium.statements import statement_of, watermark_of
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent, Watermark
@@ -80,12 +80,17 @@ class EventReader:
             full_identity=self._modes.full_identity,
         )
 
-    def is_plain(self, value: bytes) -> bool:
-        """Whether a message stands in the converter's own form, and its table is named by what compiled code compares."""
+    @property
+    def full_identity(self) -> bool:
+        """See :class:`connectors.readers.kafka.messages.modes.DebeziumModes`."""
+        return self._modes.full_identity
+
+    def plain_source(self, value: bytes) -> Mapping[str, Any] | None:
+        """The ``source`` of a message that stands in the converter's own form; None of another one."""
         if not value.startswith(_SCHEMA) or PAYLOAD not in value:
-            return False
+            return None
         source = self._parts(value, "a message")[1].get("source")
-        return isinstance(source, dict) and is_of_mysql(source)
+        return source if isinstance(source, dict) else None
 
     def _parts(self, value: bytes, where: str) -> tuple[bytes, dict[str, Any]]:
         """A message's inline schema as text, and its payload."""

@@ -96,9 +96,15 @@ class FlatDecoder:
         """What rows have told of their tables so far, where messages tell no types."""
         return self._inferred
 
-    def names_database(self, value: bytes) -> bool:
-        """Whether the table of a message has its database's name, and not that of a schema."""
-        return _at(self._loaded(value), self.format.schema) is None
+    @property
+    def full_identity(self) -> bool:
+        """See :class:`connectors.readers.kafka.messages.modes.DebeziumModes`."""
+        return self._full_identity
+
+    def source(self, value: bytes) -> Mapping[str, Any]:
+        """The envelope's ``source`` of a message, where its format has such a thing."""
+        found = _at(self._loaded(value), self.format.source)
+        return found if isinstance(found, dict) else {}
 
     # ---- rows ------------------------------------------------------------------------------------------------------
     def _rows(self, message: Mapping[str, Any], op: str, key: bytes | None, where: str) -> tuple[Event, ...]:

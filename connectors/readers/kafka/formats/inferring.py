@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import orjson
 
+from connectors.readers.kafka.debezium.doubts import doubts_of
 from connectors.readers.kafka.formats.columnar import known_of
 from connectors.readers.kafka.formats.decoder import FlatDecoder
 from connectors.readers.kafka.kernels import layout as at
@@ -61,8 +62,11 @@ class InferringLocator(Locator):
 
     def __init__(self, decoder: FlatDecoder, form: JsonForm, lone: Lone = never) -> None:
         self._key_path, self._key_prefix = decoder.format.key, decoder.format.key_prefix
-        super().__init__(replace(form, told=(self._key_path,) if self._key_path else ()), self._known, lone)
-        self._decoder, self._plain = decoder, FlatDecoder(decoder.format, tells=False)
+        told = (self._key_path,) if self._key_path else ()
+        doubts = doubts_of(full_identity=decoder.full_identity) if decoder.format.source else None
+        super().__init__(replace(form, told=told), self._known, lone, doubts)
+        self._decoder = decoder
+        self._plain = FlatDecoder(decoder.format, tells=False, full_identity=decoder.full_identity)
 
     def runs(self, batch: Batch) -> Iterator[list[LocatedRows] | int]:
         """See :meth:`Locator.runs`."""

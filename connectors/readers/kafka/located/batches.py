@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from connectors.readers.kafka.messages.batch import Batch, Texts
     from historian.names import TableName
 
-__all__ = ["FEWEST_LOCATED", "Learn", "LocatedRows", "Locator", "Lone", "interleaved", "never", "runs_of"]
+__all__ = ["FEWEST_LOCATED", "Doubts", "Learn", "LocatedRows", "Locator", "Lone", "interleaved", "never", "runs_of"]
 
 FEWEST_LOCATED = 64
 """Fewer messages at once are read one by one: that is sooner done than having compiled code look at them."""
@@ -111,6 +111,10 @@ Lone = Callable[["TableName"], bool]
 """Whether a table is normalised. Then an update without the former row is a row, whose key alone says which one it changes; else it is not understood."""
 
 
+Doubts = Callable[[Program, "Texts"], "NDArray[np.int64]"]
+"""Which of the messages that a program has walked are to be read one by one: values may not mean what they say."""
+
+
 def never(_: TableName) -> bool:
     """Of no table."""
     return False
@@ -121,14 +125,14 @@ class Locator:
 
     Args:
         form: of the format.
-        learn: see :data:`Learn`; *lone*: see :data:`Lone`.
+        learn: see :data:`Learn`; *lone*: see :data:`Lone`; *doubts*: see :data:`Doubts`.
 
     Attributes:
         tombstones: a message without a value changes nothing.
     """
 
-    def __init__(self, form: JsonForm, learn: Learn, lone: Lone = never) -> None:
-        self._form, self._learn = form, learn
+    def __init__(self, form: JsonForm, learn: Learn, lone: Lone = never, doubts: Doubts | None = None) -> None:
+        self._form, self._learn, self._doubts = form, learn, doubts
         ops = {name: "w" if code == "u" else code for name, code in form.ops.items()}
         self._lone, self._lone_form = lone, replace(form, ops=ops)
         self.tombstones = form.tombstones
@@ -208,6 +212,8 @@ class Locator:
                 program.locate(texts, todo, status, meta, times)
                 if program.rows:
                     used.append(program)
+                    if self._doubts is not None:
+                        status[self._doubts(program, texts)] = at.SLOW
             todo = np.flatnonzero((status == at.OPEN) | (status == at.STRANGE))
             if not len(todo) or learned >= _MOST_LEARNED:
                 return used
@@ -230,6 +236,8 @@ class Locator:
         if len(self._programs) >= _MOST_PROGRAMS:
             self._programs.clear()
         form = self._lone_form if self._lone(known.table) else self._form
+        if known.by_schema:
+            form = replace(form, database=form.schema)
         found = self._programs[known] = Program(form, known)
         return found
 

@@ -39,6 +39,7 @@ class Known:
         prefix: what such messages begin with; ``key``: and their keys. None: keys are not looked at; b"": there is no key.
         remembered: by path, texts that are mostly the same.
         in_order: rows have all fields, in that order.
+        by_schema: they name their table by its schema, in the place of its database.
     """
 
     table: TableName
@@ -49,6 +50,7 @@ class Known:
     key: bytes | None = None
     remembered: tuple[tuple[str, bytes], ...] = ()
     in_order: bool = False
+    by_schema: bool = False
 
 
 @dataclass(slots=True)
