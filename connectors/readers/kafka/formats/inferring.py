@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import orjson
@@ -86,7 +86,7 @@ class InferringLocator(Locator):
         }
         status, times = np.zeros(count, np.uint8), np.empty(count, np.int64)
         programs = self._located(batch, batch.values, status, times) if self.takes(batch) else []
-        for program in programs:
+        for program in cast("Sequence[Program]", programs):
             status[self._misfits(program, batch)] = at.SLOW
         slow, done = np.flatnonzero(status != at.LOCATED), 0
         for end in slow.tolist():
