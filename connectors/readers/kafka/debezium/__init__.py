@@ -2,5 +2,5 @@
 
 Which version a schema is does not belong here (:mod:`connectors.tracking`).
 
-Open to other rooms: ``changes``, ``columnar``, ``envelope``, ``events``, ``names``, ``registered``, ``schemas``, ``values``.
+Open to other rooms: ``changes``, ``columnar``, ``doubts``, ``envelope``, ``events``, ``names``, ``registered``, ``schemas``, ``values``.
 """

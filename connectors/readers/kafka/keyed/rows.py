@@ -1,7 +1,7 @@
 """Rows under their keys: a message is the row as it is from now on, and without a value it is gone. One decoder, led by the format's table.
 
-Each key and each value says itself how it was written, as far as the format leaves that open: by its first byte with a schema in a registry,
-by its first member with its schema inline, else without one.
+Each key and each value says itself how it was written, as far as the format leaves that open. By its first byte it has a schema in a registry,
+by its first member its schema inline, else none.
 """
 
 from __future__ import annotations
