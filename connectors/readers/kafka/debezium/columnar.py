@@ -33,6 +33,7 @@ FORM = JsonForm(
     ops={"c": "c", "r": "r", "u": "u", "d": "d"},
     database="source.db",
     schema="source.schema",
+    server=("source.connector", "source.schema", "source.db"),
     table="source.table",
     time="source.ts_us",
     time_unit_us=1,
@@ -74,6 +75,7 @@ def known_of(reader: EventReader, key: bytes | None, value: bytes) -> Known | No
         prefix=value[: value.index(PAYLOAD) + len(PAYLOAD)],
         key=b"" if key is None else key[: key.index(PAYLOAD) + len(PAYLOAD)],
         by_schema=is_by_schema(source),
+        connector=str(source.get("connector")).encode() if is_by_schema(source) else b"",
     )
 
 

@@ -39,6 +39,7 @@ def form_of(form: FlatFormat) -> JsonForm | None:
         database=form.database,
         table=form.table,
         schema=form.schema,
+        server=(f"{form.source}.connector", form.schema, form.database) if form.source else (),
         time=form.time,
         time_unit_us=form.time_unit_us,
         time_bounds_us=(0, LAST_US),
@@ -82,6 +83,7 @@ def known_of(decoder: FlatDecoder, key: bytes | None, value: bytes) -> Known | N
         schema=first.schema,
         written=first.written,
         by_schema=is_by_schema(source),
+        connector=str(source.get("connector")).encode() if is_by_schema(source) else b"",
     )
 
 

@@ -70,7 +70,7 @@ class InferringLocator(Locator):
 
     def runs(self, batch: Batch) -> Iterator[list[LocatedRows] | int]:
         """See :meth:`Locator.runs`."""
-        begin = 0
+        begin: int = 0
         for _ in range(_MOST_TURNS):
             begin = yield from self._until_news(batch, begin)
             if begin == len(batch):

@@ -185,7 +185,9 @@ class KeyedRows:
             try:
                 fields = {str(each["field"]): each for each in part.told()}
                 of_key = key.told() if key.told else [{"field": name, "type": "string"} for name in names]
-                fields = {**{str(each["field"]): each for each in of_key}, **self._columns(fields)}
+                fields = {**self._columns(fields)}
+                for each in of_key:
+                    fields.setdefault(str(each["field"]), each)
                 held = RowSchema(
                     fields=columns_of({"fields": list(fields.values())}, where),
                     key=names,

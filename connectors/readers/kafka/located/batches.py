@@ -212,6 +212,7 @@ class Locator:
                 program.locate(texts, todo, status, meta, times)
                 if program.rows:
                     used.append(program)
+                    status[program.strangers(texts, meta)] = at.SLOW
                     if self._doubts is not None:
                         status[self._doubts(program, texts)] = at.SLOW
             todo = np.flatnonzero((status == at.OPEN) | (status == at.STRANGE))
