@@ -152,10 +152,20 @@ class DebeziumDocument(Model):
     temporal: Literal[
         "adaptive_time_microseconds", "adaptive", "connect", "isostring", "microseconds", "nanoseconds"
     ] = Field(default="adaptive_time_microseconds", description="Its `time.precision.mode`.")
+    replica_identity: Literal["default", "full"] = Field(
+        default="default",
+        description="PostgreSQL's `REPLICA IDENTITY`. `full`: all tables have it, so deleted rows are whole. "
+        "`default`: a delete is by its key alone, as what else stands in it may be filled in.",
+    )
 
     def plain(self) -> DebeziumModes:
         """The plain value."""
-        return DebeziumModes(decimals=self.decimals, binary=self.binary, temporal=self.temporal)
+        return DebeziumModes(
+            decimals=self.decimals,
+            binary=self.binary,
+            temporal=self.temporal,
+            full_identity=self.replica_identity == "full",
+        )
 
 
 class KafkaDocument(Model):
@@ -196,7 +206,7 @@ class KafkaDocument(Model):
     )
     debezium: DebeziumDocument = Field(
         default=DebeziumDocument(),
-        description="How the connector is set, as far as messages do not tell: all of it without a schema (`debezium_json_schemaless`, `debezium_unwrapped`), else `binary`.",
+        description="How the connector is set, as far as messages do not tell: all of it without a schema (`debezium_json_schemaless`, `debezium_unwrapped`), else `binary` and `replica_identity`.",
     )
     schema_file: ExistingPath = Field(
         default=None,
@@ -250,7 +260,9 @@ class KafkaDocument(Model):
         if (self.format == "ticdc_simple_avro") != (self.message_schema is not None):
             wanted = "message_schema" if self.message_schema is None else "no message_schema"
             raise ValueError(f"format {self.format} needs {wanted}")
-        told = DebeziumDocument(binary=self.debezium.binary if self.format in _WITH_BINARY else "bytes")
+        told = DebeziumDocument()
+        if self.format in _WITH_BINARY:
+            told = DebeziumDocument(binary=self.debezium.binary, replica_identity=self.debezium.replica_identity)
         if self.debezium != told and self.format not in _BY_MODES:
             raise ValueError(f"format {self.format} tells how values are written: leave source.debezium out")
         if self.schema_topic and self.format not in _WITH_SCHEMA_TOPIC:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from connectors.readers.kafka.avro.events import AvroEventReader
+from connectors.readers.kafka.avro.events import AvroEvents
 from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.debezium.events import EventReader
 from connectors.readers.kafka.debezium.schema_changes import (
@@ -16,10 +16,8 @@ from connectors.readers.kafka.debezium.schema_changes import (
 )
 from connectors.readers.kafka.formats.decoder import FlatDecoder
 from connectors.readers.kafka.formats.tables import FLAT_FORMATS
-from connectors.readers.kafka.json_schema.events import JsonSchemaReader
-from connectors.readers.kafka.keyed.avro import AvroRows
-from connectors.readers.kafka.keyed.json import JsonRows
-from connectors.readers.kafka.keyed.unwrapped import UnwrappedRows
+from connectors.readers.kafka.json_schema.events import JsonSchemaEvents
+from connectors.readers.kafka.keyed.rows import KEYED_FORMATS, KeyedRows
 from connectors.readers.kafka.messages.events import Conventions, Decoder
 from connectors.readers.kafka.messages.modes import DEFAULT_MODES, DebeziumModes
 from connectors.readers.kafka.registry.client import RegistrySettings, SchemaRegistry
@@ -71,27 +69,35 @@ def _flat(name: str) -> Callable[[_Asked], Decoder]:
 
     def make(asked: _Asked) -> Decoder:
         by_mode = replace(form, written=asked.modes.over(form.written)) if name == _SCHEMALESS else form
-        return FlatDecoder(by_mode, zone=asked.zone, tells=asked.tells)
+        return FlatDecoder(by_mode, zone=asked.zone, tells=asked.tells, full_identity=asked.modes.full_identity)
+
+    return make
+
+
+def _keyed(name: str) -> Callable[[_Asked], Decoder]:
+    form = KEYED_FORMATS[name]
+
+    def make(asked: _Asked) -> Decoder:
+        writers = asked.registered(name) if form.avro == "always" else asked.writers
+        # What Debezium's transform leaves is written as Debezium writes it.
+        written = asked.debezium if form.added else Conventions(zone=asked.zone)
+        return KeyedRows(form, asked.topic, written=written, writers=writers, tells=asked.tells)
 
     return make
 
 
 _MAKE: Mapping[str, Callable[[_Asked], Decoder]] = {
-    "debezium_json": lambda asked: EventReader(binary=asked.modes.binary),
-    "debezium_avro": lambda asked: AvroEventReader(asked.registered("debezium_avro"), binary=asked.modes.binary),
-    "debezium_json_schema": lambda asked: JsonSchemaReader(
-        asked.registered("debezium_json_schema").registry, binary=asked.modes.binary
+    "debezium_json": lambda asked: EventReader(modes=asked.modes),
+    "debezium_avro": lambda asked: AvroEvents(asked.registered("debezium_avro"), asked.modes),
+    "debezium_json_schema": lambda asked: JsonSchemaEvents(
+        asked.registered("debezium_json_schema").registry, asked.modes
     ),
-    "debezium_unwrapped": lambda asked: UnwrappedRows(
-        asked.topic, written=asked.debezium, writers=asked.writers, tells=asked.tells
-    ),
-    "json_upsert": lambda asked: JsonRows(asked.topic, zone=asked.zone, tells=asked.tells),
-    "avro_upsert": lambda asked: AvroRows(asked.topic, asked.registered("avro_upsert")),
     "ticdc_open_protocol": lambda asked: OpenProtocol(zone=asked.zone),
     "ticdc_simple": lambda _: SimpleProtocol(),
     "ticdc_simple_avro": lambda asked: SimpleProtocol(avro_reader(asked.message_schema)),
     "ticdc_avro": lambda asked: TidbAvroRows(asked.registered("ticdc_avro"), zone=asked.zone),
     "ticdc_debezium": lambda _: EventReader(statements=True),
+    **{name: _keyed(name) for name in KEYED_FORMATS},
     **{name: _flat(name) for name in FLAT_FORMATS},
 }
 

@@ -14,6 +14,7 @@ from connectors.readers.base import (
     Scanned,
     TableMapped,
 )
+from connectors.readers.kafka.administration import Administration
 from connectors.readers.kafka.client import Client, KafkaSettings, purged
 from connectors.readers.kafka.decoders import decoder_of, has_statements, has_watermarks, writers_of
 from connectors.readers.kafka.messages.events import Event
@@ -42,6 +43,7 @@ class KafkaReader:
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         self._client = Client(settings)
+        self._administration = Administration(self._client)
         self._writers = writers_of(settings.registry)
         self._message_bytes = 0.0
         self.on_bound: Callable[[LogPosition], None] | None = None
@@ -73,7 +75,7 @@ class KafkaReader:
 
     def mark(self, file: str) -> LogMark | None:  # noqa: ARG002 topics have no files
         """The ids of the topics, by which one that was made again is known."""
-        ids = self._client.topic_ids()
+        ids = self._administration.topic_ids()
         return LogMark(server="", version="", file="", made_s=0, topics=ids) if ids else None
 
     def locate(self, position: LogPosition) -> LogPosition:

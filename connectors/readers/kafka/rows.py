@@ -110,10 +110,7 @@ class ChunkMaker:
     def take(self, offset: int, event: Event) -> Iterator[Chunk]:
         """Takes the next event; gives chunks that are full by then."""
         table = self._named(event.table, offset)
-        if table is not None:
-            self._read.add(event.table)
-        elif event.former_name is not None:
-            self._renamed.setdefault(event.former_name, (event.table, offset))
+        self._note_name(table, event.table, event.former_name, offset)
         if table is None or table.table_id in self._stopped or self._is_behind_stop(table, offset):
             return
         written, version = self._under(table, offset)
@@ -129,6 +126,12 @@ class ChunkMaker:
         for op, row in operations:
             rows.add(op, event, offset, row)
 
+    def _note_name(self, table: PlannedTable | None, name: TableName, former: TableName | None, offset: int) -> None:
+        if table is not None:
+            self._read.add(name)
+        elif former is not None:
+            self._renamed.setdefault(former, (name, offset))
+
     def take_located(self, found: Sequence[LocatedRows]) -> list[Chunk]:
         """Takes the next rows, as :meth:`take` takes the events that they are of; gives the same chunks under the same numbers.
 
@@ -142,6 +145,7 @@ class ChunkMaker:
                 if begin < end:
                     offset = int(rows.offsets[begin])
                     table = self._named(rows.known.table, offset)
+                    self._note_name(table, rows.known.table, rows.known.former_name, offset)
                     if table is not None and not self._is_behind_stop(table, offset):
                         by_table.setdefault(table.table_id, []).append(rows.part(begin, end))
         first, ended = self._sequence, list[tuple[int, Chunk]]()

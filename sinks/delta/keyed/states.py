@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from historian.errors import ChainBroken
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DeltaKeyedStates"]
 
-_OWNER, _TABLE = "historian.connector", "historian.table"
+_OWNER, _TABLE, _PATTERNS = "historian.connector", "historian.table", "historian.normalize"
 _PROPERTIES = {"delta.feature.domainMetadata": "supported"}
 
 
@@ -29,11 +31,12 @@ class DeltaKeyedStates(KeyedStates):
     Args:
         root: the directory, absolute or a URL.
         connector: identity of the connector, by which no other one's states are taken.
+        patterns: of the tables that have states, which each one keeps.
     """
 
-    def __init__(self, spark: SparkSession, root: str, connector: str) -> None:
+    def __init__(self, spark: SparkSession, root: str, connector: str, patterns: Sequence[str] = ()) -> None:
         self._kernel = Kernel(spark, signature(connector))
-        self._root, self._connector = root, connector
+        self._root, self._connector, self._patterns = root, connector, tuple(patterns)
         self._tables: dict[int, StateTable] = {}
         self._held: dict[int, int] = {}
         self._past: dict[int, TableView] = {}
@@ -51,7 +54,8 @@ class DeltaKeyedStates(KeyedStates):
         application = f"{self._connector}/state/{table_id}"
         view = self._kernel.view(path)
         if view is None:
-            marks = {_OWNER: self._connector, _TABLE: "" if snapshot is None else str(snapshot.name)}
+            name = "" if snapshot is None else str(snapshot.name)
+            marks = {_OWNER: self._connector, _TABLE: name, _PATTERNS: json.dumps(self._patterns)}
             view = self._kernel.create(path, STATE_SCHEMA, {**_PROPERTIES, **marks}, {})
         if view.property(_OWNER) != self._connector:
             raise ChainBroken(
@@ -72,6 +76,12 @@ class DeltaKeyedStates(KeyedStates):
     def has(self, table_id: int) -> bool:
         """See :class:`historian.normalizing.states.KeyedStates`."""
         return table_id in self._tables or self._kernel.view(f"{self._root}/{table_id}") is not None
+
+    def began_with(self, table_id: int) -> tuple[str, ...] | None:
+        """See :class:`historian.normalizing.states.KeyedStates`."""
+        view = self._kernel.view(f"{self._root}/{table_id}")
+        kept = None if view is None or view.property(_OWNER) != self._connector else view.property(_PATTERNS)
+        return tuple(json.loads(kept)) if kept else None
 
     def forget(self, table_id: int) -> None:
         """See :class:`historian.normalizing.states.KeyedStates`."""

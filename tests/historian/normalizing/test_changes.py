@@ -233,3 +233,23 @@ def test_different_keys_have_different_hashes() -> None:
     rows = chunk_of([(A, one(number)) for number in range(10_000)], FIRST).rows
     keys = keys_of(rows, PLAIN, PLAIN)
     assert len(np.unique(keys.high)) == len(np.unique(keys.low)) == 10_000
+
+
+@pytest.mark.parametrize("name", ["float", "double"])
+def test_a_key_is_found_by_its_number_whether_its_zero_has_a_sign_or_not(name: str) -> None:
+    signed = snapshot_of({"id": (1, kind(name)), "n": (2, kind("int"))})
+    version, state = version_of(1, signed), MemoryState()
+    normalized(planned(version), [chunk_of([(A, {"id": -0.0, "n": 1})], version)], state)
+    chunks, counts = normalized(planned(version), [chunk_of([(R, {"id": 0.0})], version)], state)
+    assert rows_of(chunks, signed) == [(R, {"id": -0.0, "n": 1})]
+    assert counts == NormalCounts()
+
+
+def test_keys_that_a_collation_compares_alike_are_those_of_two_rows() -> None:
+    """A source's log has each row's key as it is stored, so changes of one row have one spelling."""
+    text = snapshot_of({"id": (1, kind("varchar(20)")), "n": (2, kind("int"))})
+    version, state = version_of(1, text), MemoryState()
+    normalized(planned(version), [chunk_of([(A, {"id": "a", "n": 1})], version)], state)
+    chunks, counts = normalized(planned(version), [chunk_of([(T, {"id": "A", "n": 2})], version)], state)
+    assert rows_of(chunks, text) == [(A, {"id": "A", "n": 2})]
+    assert counts == NormalCounts(unseen_updates=1)

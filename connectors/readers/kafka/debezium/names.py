@@ -7,7 +7,7 @@ from typing import Any
 
 from historian.names import TableName
 
-__all__ = ["former_name", "is_of_mysql", "schema_name", "table_name"]
+__all__ = ["former_name", "is_by_schema", "is_of_mysql", "schema_name", "table_name"]
 
 
 def schema_name(connector: Any, database: Any, schema: str) -> str:
@@ -32,3 +32,9 @@ def former_name(source: Mapping[str, Any]) -> TableName | None:
 def is_of_mysql(source: Mapping[str, Any]) -> bool:
     """Whether tables are named by database and table alone, which compiled code compares."""
     return not isinstance(source.get("schema"), str) and source.get("collection") is None
+
+
+def is_by_schema(source: Mapping[str, Any]) -> bool:
+    """Whether tables are named by schema and table alone, as PostgreSQL's and Oracle's are."""
+    is_named_so = isinstance(source.get("schema"), str) and source.get("connector") != "sqlserver"
+    return is_named_so and source.get("collection") is None

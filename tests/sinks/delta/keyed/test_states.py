@@ -234,3 +234,13 @@ def test_a_state_that_is_optimized_amid_a_run_goes_on(
             spark.sql(f"OPTIMIZE delta.`{tmp_path}/7`").collect()
         states.commit(plan)
         assert held == found(states.at(plan + 1, 7, None)) == found(states_of(spark, tmp_path).at(plan + 1, 7, None))
+
+
+def test_a_state_keeps_the_patterns_that_it_was_begun_with(spark: SparkSession, tmp_path: Path) -> None:
+    begun = DeltaKeyedStates(spark, str(tmp_path), "a", ("shop.*", 'x."y'))
+    begun.at(1, 7, None)
+    again = DeltaKeyedStates(spark, str(tmp_path), "a", ("other.*",))
+    assert again.began_with(7) == ("shop.*", 'x."y')
+    assert again.began_with(8) is None
+    again.at(1, 7, None)
+    assert again.began_with(7) == ("shop.*", 'x."y')
