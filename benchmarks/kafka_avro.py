@@ -18,7 +18,6 @@ import urllib.request
 from base64 import b64decode
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -29,14 +28,12 @@ import pyarrow.compute as pc
 from binlog_work import in_turn, report
 from fastavro import parse_schema, schemaless_writer
 from kafka_spark import kafka_session
-from kafka_work import PARTITIONS, SHAPES, TABLE, drained, envelope_of, fill
+from kafka_work import PARTITIONS, SHAPES, chunks_of, drained, envelope_of, fill
 
 from connectors.readers.kafka.client import KafkaSettings
-from connectors.readers.kafka.reader import KafkaReader
 from connectors.readers.kafka.registry.client import RegistrySettings
 from databases.kafka import start_kafka
 from databases.registry import start_registry
-from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -151,29 +148,14 @@ def messages_of(key_header: bytes, header: bytes) -> tuple[Callable[[int], bytes
     return key, value
 
 
-def chunks_of(kafka: Kafka, registry: Registry, partition: int, messages: int) -> list[Chunk]:
-    """All rows of a partition."""
-    planned = PartitionRange(
-        topic=NAME,
-        partition=partition,
-        start=0,
-        end=messages // PARTITIONS,
-        bytes_read=1,
-        passages=(Passage(table_id=1, version=1, offset=0),),
-    )
-    version = PlannedVersion(version=1, place=None, edits=(), snapshot=TABLE, segment=0)
+def ours(kafka: Kafka, registry: Registry, messages: int) -> tuple[float, list[Chunk]]:
+    """Messages a second of our reader, and what it read."""
     settings = KafkaSettings(
         brokers=kafka.brokers, topics=(NAME,), format=NAME, registry=RegistrySettings(url=registry.url)
     )
-    with closing(KafkaReader(settings)) as reader:
-        return list(reader.read(planned, [PlannedTable(table_id=1, versions=(version,))]))
-
-
-def ours(kafka: Kafka, registry: Registry, messages: int) -> tuple[float, list[Chunk]]:
-    """Messages a second of our reader, and what it read."""
     begin = perf_counter()
     with ThreadPoolExecutor(PARTITIONS) as threads:
-        every = threads.map(lambda number: chunks_of(kafka, registry, number, messages), range(PARTITIONS))
+        every = threads.map(lambda number: chunks_of(settings, number, messages), range(PARTITIONS))
         found = [chunk for chunks in every for chunk in chunks]
     return messages / (perf_counter() - begin), found
 

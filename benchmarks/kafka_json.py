@@ -16,7 +16,6 @@ import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -26,44 +25,26 @@ sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.par
 import pyarrow.compute as pc
 from binlog_work import in_turn, report
 from kafka_spark import changelog, kafka_session
-from kafka_work import PARTITIONS, SHAPES, TABLE, drained, fill
+from kafka_work import PARTITIONS, SHAPES, chunks_of, drained, fill
 
 from connectors.readers.kafka.client import KafkaSettings
-from connectors.readers.kafka.reader import KafkaReader
 from databases.kafka import start_kafka
-from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from databases.kafka import Kafka
-    from historian.changelog.chunks import Chunk
 
 Facts = tuple[int, int, int]
 """Rows, the sum of their ids, and of those that are taken back."""
 
 
-def chunks_of(kafka: Kafka, shape: str, partition: int, messages: int) -> list[Chunk]:
-    """All rows of a partition."""
-    planned = PartitionRange(
-        topic=shape,
-        partition=partition,
-        start=0,
-        end=messages // PARTITIONS,
-        bytes_read=1,
-        passages=(Passage(table_id=1, version=1, offset=0),),
-    )
-    version = PlannedVersion(version=1, place=None, edits=(), snapshot=TABLE, segment=0)
-    reader = KafkaReader(KafkaSettings(brokers=kafka.brokers, topics=(shape,), format=SHAPES[shape][0]))
-    with closing(reader):
-        return list(reader.read(planned, [PlannedTable(table_id=1, versions=(version,))]))
-
-
 def ours(kafka: Kafka, shape: str, messages: int, check: Callable[[Facts], None] | None = None) -> float:
     """Messages a second of our reader."""
+    settings = KafkaSettings(brokers=kafka.brokers, topics=(shape,), format=SHAPES[shape][0])
     begin = perf_counter()
     with ThreadPoolExecutor(PARTITIONS) as threads:
-        every = threads.map(lambda number: chunks_of(kafka, shape, number, messages), range(PARTITIONS))
+        every = threads.map(lambda number: chunks_of(settings, number, messages), range(PARTITIONS))
         found = [chunk.rows for chunks in every for chunk in chunks]
     spent_s = perf_counter() - begin
     if check is not None:

@@ -6,19 +6,24 @@ import json
 import time
 from base64 import b64encode
 from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from connectors.readers.kafka.reader import KafkaReader
 from historian.ddl import parse_column_type
 from historian.names import TableName
+from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
 from historian.schema.snapshots import Column, Snapshot
 
 if TYPE_CHECKING:
+    from connectors.readers.kafka.client import KafkaSettings
     from databases.kafka import Kafka
+    from historian.changelog.chunks import Chunk
 
-__all__ = ["PARTITIONS", "SHAPES", "TABLE", "canal_insert", "drained", "envelope_of", "fill", "row_of"]
+__all__ = ["PARTITIONS", "SHAPES", "TABLE", "canal_insert", "chunks_of", "drained", "envelope_of", "fill", "row_of"]
 
 PARTITIONS = 2
 _NOTE = "order {0} of customer {1}, to be left with the neighbours at number {2} where nobody opens"
@@ -208,6 +213,21 @@ def fill(kafka: Kafka, shape: str, messages: int) -> int:
     if producer.flush(60):
         raise SystemExit("the broker did not take all messages")
     return size
+
+
+def chunks_of(settings: KafkaSettings, partition: int, messages: int) -> list[Chunk]:
+    """All rows of a partition of a topic that has so many messages in all."""
+    planned = PartitionRange(
+        topic=settings.topics[0],
+        partition=partition,
+        start=0,
+        end=messages // PARTITIONS,
+        bytes_read=1,
+        passages=(Passage(table_id=1, version=1, offset=0),),
+    )
+    version = PlannedVersion(version=1, place=None, edits=(), snapshot=TABLE, segment=0)
+    with closing(KafkaReader(settings)) as reader:
+        return list(reader.read(planned, [PlannedTable(table_id=1, versions=(version,))]))
 
 
 def drained(kafka: Kafka, topic: str, messages: int) -> float:

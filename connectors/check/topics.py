@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from connectors.check.result import CheckResult, failed, ok, warning
 from connectors.config import KafkaSource, PipelineConfig
+from connectors.readers.kafka.administration import Administration
 from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.client import Client
 from connectors.readers.kafka.decoders import decoder_of, writers_of
@@ -47,7 +48,7 @@ def topic_checks(source: KafkaSource) -> Iterator[CheckResult]:
             )
             return
         yield ok("topics", f"{len(topics)} topics with {len(partitions)} partitions at {source.brokers}")
-        refused = client.unreadable_topics()
+        refused = Administration(client).unreadable_topics()
         if refused:
             yield failed(
                 "rights",
@@ -78,7 +79,7 @@ def retention_checks(config: PipelineConfig, reader: Reader) -> Iterator[CheckRe
     if plan is None or not isinstance(source, KafkaSource):
         return
     with closing(Client(kafka_settings(source))) as client:
-        kept_ms = client.retention_ms()
+        kept_ms = Administration(client).retention_ms()
     now_us = time.time_ns() // 1000
     late = [
         (lag.partition, (now_us - lag.since_us) / 3_600_000_000, kept_ms[topic] / 3_600_000)
@@ -116,6 +117,7 @@ def _format(
             topic=partition[0],
             modes=source.modes,
             message_schema=client.settings.message_schema,
+            schema_topic=source.schema_topic,
         )
         low, high = client.bounds(partition)
         for message in client.first_messages({partition: (low, high)}, _SNIFFED):

@@ -193,15 +193,23 @@ def _shown(found: dict[str, Any], console: Console, *, lists_all: bool, lists_ch
         parts.append(Text(f"\nwarning: {warning}", style="yellow"))
     for row in found["nulled"]:
         parts.append(Text(f"\n{row['table']}.{row['column']}: {row['values']} values stand as NULL", style="yellow"))
-    for row in found["normalized"]:
-        met = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in row.items() if what != "table")
-        parts.append(Text(f"\n{row['table']}: normalisation met {met}", style="yellow"))
+    parts += (Text(f"\n{line}", style="yellow") for line in _met_in_topics(found))
     for row in found["nulled_defaults"]:
         what = f"default {row['default']} stands as NULL in all rows from before {row['statement']}"
         parts.append(Text(f"\n{row['table']}.{row['column']}: {what}", style="yellow"))
     if targets:
         parts += ["", Text(_summary(found, standings))]
     return Group(*parts)
+
+
+def _met_in_topics(found: dict[str, Any]) -> Iterator[str]:
+    """What came again or out of order, in words."""
+    for row in found["normalized"]:
+        met = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in row.items() if what != "table")
+        yield f"{row['table']}: normalisation met {met}"
+    if found["messages"]:
+        met = ", ".join(f"{count} {what}" for what, count in found["messages"].items())
+        yield f"messages of the topics: {met}"
 
 
 def _copy_cells(row: dict[str, Any]) -> dict[str, Any]:

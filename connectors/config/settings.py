@@ -169,6 +169,7 @@ class KafkaSource:
         registry: that has the schemas of messages, where the format wants one.
         modes: of a connector of Debezium's that writes no schema.
         message_schema: a file with the schema of messages that neither have it nor name it.
+        schema_topic: with changes of schemas in the place of rows; "": none.
         group: whose offsets at the brokers tell how far a run is; "": none is told.
         unreadable: what becomes of messages that cannot be read, "fail" or "dead_letter".
         normalize: of which tables changes may lack the former row, or come again; None: of none.
@@ -188,6 +189,7 @@ class KafkaSource:
     unreadable: str = FAIL
     modes: DebeziumModes = DEFAULT_MODES
     message_schema: Path | None = None
+    schema_topic: str = ""
     group: str = ""
     normalize: TableFilter | None = None
     state: str | None = None

@@ -35,6 +35,9 @@ _MAYBE_BY_REGISTRY = ("debezium_unwrapped",)
 _BY_MODES = ("debezium_json_schemaless", "debezium_unwrapped")
 """Formats that may be without a schema, so that nothing in them tells how Debezium writes values."""
 
+_WITH_SCHEMA_TOPIC = ("debezium_json", "debezium_avro", "debezium_json_schema", "debezium_json_schemaless")
+"""Formats whose producer may write changes of schemas to a topic of their own."""
+
 _WITH_BINARY = ("debezium_json", "debezium_avro", "debezium_json_schema")
 """Formats with a schema, which has text where bytes are written as text."""
 
@@ -149,10 +152,20 @@ class DebeziumDocument(Model):
     temporal: Literal[
         "adaptive_time_microseconds", "adaptive", "connect", "isostring", "microseconds", "nanoseconds"
     ] = Field(default="adaptive_time_microseconds", description="Its `time.precision.mode`.")
+    replica_identity: Literal["default", "full"] = Field(
+        default="default",
+        description="PostgreSQL's `REPLICA IDENTITY`. `full`: all tables have it, so deleted rows are whole. "
+        "`default`: a delete is by its key alone, as what else stands in it may be filled in.",
+    )
 
     def plain(self) -> DebeziumModes:
         """The plain value."""
-        return DebeziumModes(decimals=self.decimals, binary=self.binary, temporal=self.temporal)
+        return DebeziumModes(
+            decimals=self.decimals,
+            binary=self.binary,
+            temporal=self.temporal,
+            full_identity=self.replica_identity == "full",
+        )
 
 
 class KafkaDocument(Model):
@@ -193,7 +206,7 @@ class KafkaDocument(Model):
     )
     debezium: DebeziumDocument = Field(
         default=DebeziumDocument(),
-        description="How the connector is set, as far as messages do not tell: all of it without a schema (`debezium_json_schemaless`, `debezium_unwrapped`), else `binary`.",
+        description="How the connector is set, as far as messages do not tell: all of it without a schema (`debezium_json_schemaless`, `debezium_unwrapped`), else `binary` and `replica_identity`.",
     )
     schema_file: ExistingPath = Field(
         default=None,
@@ -203,6 +216,11 @@ class KafkaDocument(Model):
     message_schema: ExistingPath = Field(
         default=None,
         description="The file `pkg/sink/codec/simple/message.json` of the TiCDC release that writes, which `ticdc_simple_avro` needs.",
+    )
+    schema_topic: str = Field(
+        default="",
+        description="The topic of Debezium's schema changes, which has its connector's `topic.prefix` as name: statements come from there, so that a "
+        "column that is renamed keeps its values.",
     )
     time_zone: Annotated[str, AfterValidator(_zone)] = Field(
         default="UTC",
@@ -242,9 +260,13 @@ class KafkaDocument(Model):
         if (self.format == "ticdc_simple_avro") != (self.message_schema is not None):
             wanted = "message_schema" if self.message_schema is None else "no message_schema"
             raise ValueError(f"format {self.format} needs {wanted}")
-        told = DebeziumDocument(binary=self.debezium.binary if self.format in _WITH_BINARY else "bytes")
+        told = DebeziumDocument()
+        if self.format in _WITH_BINARY:
+            told = DebeziumDocument(binary=self.debezium.binary, replica_identity=self.debezium.replica_identity)
         if self.debezium != told and self.format not in _BY_MODES:
             raise ValueError(f"format {self.format} tells how values are written: leave source.debezium out")
+        if self.schema_topic and self.format not in _WITH_SCHEMA_TOPIC:
+            raise ValueError(f"schema_topic is of {', '.join(_WITH_SCHEMA_TOPIC)}")
         if self.format not in _MAYBE_BY_REGISTRY and (self.format in _BY_REGISTRY) != (self.registry is not None):
             wanted = "registry" if self.registry is None else "no registry"
             raise ValueError(f"format {self.format} needs {wanted}")
@@ -271,6 +293,7 @@ class KafkaDocument(Model):
             unreadable=self.unreadable,
             modes=self.debezium.plain(),
             message_schema=self.message_schema,
+            schema_topic=self.schema_topic,
             group=self.group,
             normalize=TableFilter(_patterns(self.normalize)) if self.normalize else None,
             state=self.state,

@@ -71,6 +71,7 @@ def connector_state(
         "nulled": [],
         "nulled_defaults": [],
         "normalized": [],
+        "messages": {},
         "targets": None,
         "notifications": [],
     }
@@ -90,6 +91,7 @@ def connector_state(
             "stopped": [asdict(each) | {"table": str(each.table)} for each in stopped_tables(store)],
             "nulled": _nulled(store, history),
             "normalized": list(normalized_tables(store, history)),
+            "messages": store.message_counts(),
             "notifications": list(_notifications(store)),
         }
         if plan is not None:

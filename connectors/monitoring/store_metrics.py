@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from connectors.config import PipelineConfig
@@ -69,7 +69,7 @@ class StoreMetrics(Collector):
         try:
             with self._store.looked_at() as store:
                 if store is not None:
-                    found = [self._stopped(store), *self._copies(store), _versions(store)]
+                    found = [self._stopped(store), *self._copies(store), _versions(store), _messages(store)]
             reachable.add_metric([], 1)
         except HistorianError:
             reachable.add_metric([], 0)
@@ -147,4 +147,13 @@ class StoreMetrics(Collector):
 def _versions(store: Store) -> Metric:
     family = GaugeMetricFamily("historian_schema_versions", "Entries of the schema history.")
     family.add_metric([], store.last_number())
+    return family
+
+
+def _messages(store: Store) -> Metric:
+    family = CounterMetricFamily(
+        "historian_messages", "Messages of topics that came again, may have done so, or came late.", labels=["what"]
+    )
+    for what, count in store.message_counts().items():
+        family.add_metric([what], count)
     return family

@@ -7,7 +7,7 @@ executor, with the schemas that the plan holds. Both start outside a transaction
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -47,6 +47,7 @@ class Bound:
             transactions stand there that the start's GTIDs contain. A range never spans such a bound.
         restarted: the server was started with the file that begins here: sessions before it are gone.
         partitions: of topics, what lies between the scan's start and this one, which is its only bound. No range is cut.
+        marks: how far the partitions with messages have come in the source's log by then.
     """
 
     position: LogPosition
@@ -54,6 +55,7 @@ class Bound:
     skipped: bool = False
     restarted: bool = False
     partitions: tuple[PartitionRange, ...] = ()
+    marks: SourceMarks = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +66,14 @@ class Statement:
         place: of its event; ``event_time_us``: UTC microseconds, of its execution.
         sql: its text, decoded from the client's charset.
         context: what the event says of the session: default database, sql_mode, charsets.
+        apart: it stands in a partition of its own, so that its time alone says where it is among rows.
     """
 
     place: Place
     event_time_us: int
     sql: str
     context: StatementContext
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +135,8 @@ class SchemaMet:
         key: names of the columns that are its key; None where the message does not tell.
         event_time_us: of the change in the source, UTC microseconds.
         certainty: what is known of the columns. "exact": all. "types": all columns, and their types but for charsets. "type_names": all
-            columns, and of some types the name alone. "names": some columns, and of what kind their values are.
+            columns, and of some types the name alone. "columns": all columns, and types of those that are not known otherwise. "names":
+            some columns, and of what kind their values are.
         advice: what to do where they tell too little for a version, for people.
     """
 
@@ -323,8 +328,8 @@ class PartitionedLog(Protocol):
     Attributes:
         stated_us: asked by a scan when statements were executed that the history has, UTC microseconds: the schema of rows from each
             of these moments on is told again. None: of no other statements than the scan's own.
-        marks: asked by a scan how far partitions have come in the source's log by its start; None: nobody knows.
+        marks: asked by a scan how far those partitions have come in the source's log by its start that have messages; None: nobody knows.
     """
 
     stated_us: Callable[[], Iterable[int]] | None
-    marks: Callable[[], SourceMarks] | None
+    marks: Callable[[Collection[str]], SourceMarks] | None

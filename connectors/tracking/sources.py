@@ -39,13 +39,14 @@ def kafka_settings(source: KafkaSource) -> KafkaSettings:
     """The settings of a configured source's reader."""
     return KafkaSettings(
         brokers=source.brokers,
-        topics=source.topics,
+        topics=(*source.topics, *((source.schema_topic,) if source.schema_topic else ())),
         client=source.client,
         format=source.format,
         zone=source.time_zone,
         registry=source.registry,
         modes=source.modes,
         message_schema="" if source.message_schema is None else source.message_schema.read_text(encoding="utf-8"),
+        schema_topic=source.schema_topic,
         keeps_unread=source.unreadable == DEAD_LETTER,
         normalized=source.normalize,
     )

@@ -36,6 +36,7 @@ from historian.history.prefix import covers
 from historian.names import TableName
 from historian.plans.plans import LogRange, Plan, PlannedRange, PlannedTable, Quarantine
 from historian.plans.segments import planned_tables, stopped_table
+from historian.plans.source_marks import SourceMarks
 from historian.plans.type_options import NO_TYPE_OPTIONS, TypeOptions
 from historian.positions import KAFKA, LogPosition, parse_position
 from historian.positions.places import Place
@@ -332,7 +333,7 @@ class Tracker:
         )
         plan = replace(plan, captured=filter_text(self.captured))
         if self.copier is None:
-            return self._stored(plan)
+            return self._stored(plan, marks=bounds[-1].marks)
         # Rows of prepared transactions are not told by table.
         with_rows = None if walk.commits else walk.with_rows
         ranges = partial(self.ranges_of, walk, start, bounds)
@@ -374,9 +375,9 @@ class Tracker:
         tables = self.history.catalog_at(self.history.first_number).tables
         return tuple(snapshot.table_id for name, snapshot in tables.items() if self.captured(name))
 
-    def _stored(self, plan: Plan, copied: Iterable[bytes] = ()) -> Plan:
+    def _stored(self, plan: Plan, copied: Iterable[bytes] = (), marks: SourceMarks | None = None) -> Plan:
         check_type_options(plan, self.store.type_options())
-        self.store.append_plan(plan, copied)
+        self.store.append_plan(plan, copied, marks)
         return plan
 
     def plan_behind(

@@ -1,7 +1,7 @@
 """Rows of a plan made whole by the last row of each key, a table at a time, columns at a time.
 
-Three kinds of rows come in. A +A or +C says what its key's row is from here on, whatever stands before it. A -R says that the row
-is gone, and may have the key's columns alone. A -C says nothing that is not known better.
+Three kinds of rows come in. A +A or +C says what its key's row is from here on, whatever stands before it; columns that are absent in it are as they
+were. A -R says that the row is gone, and may have the key's columns alone. A -C says nothing that is not known better.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from historian.changelog.chunks import Chunk
+from historian.changelog.missing_columns import ABSENT, marked
 from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
 from historian.encoding import encode_rows, read_rows, row_schema
 from historian.errors import HistorianError, TableStopped
@@ -23,7 +24,7 @@ from historian.normalizing.keys import KeyHashes, key_form, keys_of, layout_of
 from historian.normalizing.states import KeyedState
 from historian.plans.plans import PlannedTable
 from historian.plans.segments import retracts
-from historian.schema.snapshots import Snapshot
+from historian.schema.snapshots import Column, Snapshot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -97,9 +98,6 @@ class _Segment:
         """The rows; what the state holds has gone on with them."""
         pairs = zip(self._chunks, self._snapshots, strict=True)
         keys = KeyHashes.joined([keys_of(chunk.rows, written, self._latest) for chunk, written in pairs])
-        cells = pa.concat_arrays(
-            [_encoded(chunk.rows, s) for chunk, s in zip(self._chunks, self._snapshots, strict=True)]
-        )
         is_gone = self._ops == Op.RETRACT
         order = np.lexsort((keys.low, keys.high))
         ordered = keys.take(order)
@@ -112,6 +110,8 @@ class _Segment:
         has_row = np.asarray(held.is_valid())
         former[first[has_row]] = len(order) + np.flatnonzero(has_row)
         self._was_there = former >= 0
+        self._fill(former, held)
+        cells = self._cells()
         same_layout = self._state.layout in ("", self._layout) and self._layout != "several"
         both = pa.concat_arrays([cells, held])
         found = [
@@ -126,6 +126,66 @@ class _Segment:
         rows = pc.if_else(pa.array(is_gone[order[last]]), pa.scalar(None, rows.type), rows)
         self._state.put(ordered.take(last), rows, key=self._form, layout=self._layout)
         return found
+
+    def _cells(self) -> pa.Array:
+        pairs = zip(self._chunks, self._snapshots, strict=True)
+        return pa.concat_arrays([_encoded(chunk.rows, snapshot) for chunk, snapshot in pairs])
+
+    def _fill(self, former: NDArray[np.int64], held: pa.Array) -> None:
+        """Puts in the place of values that rows do not tell those that their keys' rows had last; *former*: of each row, the one before."""
+        if all(ABSENT not in chunk.rows.schema.names for chunk in self._chunks):
+            return
+        both = pa.concat_arrays([self._cells(), held])
+        bits = [
+            marked(chunk.rows, ABSENT, len(s.columns)) for chunk, s in zip(self._chunks, self._snapshots, strict=True)
+        ]
+        for column in {column.id: column for snapshot in self._snapshots for column in snapshot.columns}.values():
+            places = [_place(snapshot, column.id) for snapshot in self._snapshots]
+            lacks = np.concatenate(
+                [np.zeros(len(b), np.bool_) if at is None else b[:, at] for b, at in zip(bits, places, strict=True)]
+            )
+            if not lacks.any():
+                continue
+            # Of each row the one that has the value: itself, or what the row before has it of. The last place stands for none.
+            told = np.append(np.where(lacks, former, np.arange(len(lacks))), [*range(len(lacks), len(both)), -1])
+            while (told != (further := told[told])).any():
+                told = further
+            self._fill_column(column, places, lacks, told, both)
+        self._chunks = [
+            replace(chunk, rows=chunk.rows.drop_columns([ABSENT])) if ABSENT in chunk.rows.schema.names else chunk
+            for chunk in self._chunks
+        ]
+
+    def _fill_column(
+        self,
+        column: Column,
+        places: Sequence[int | None],
+        lacks: NDArray[np.bool_],
+        told: NDArray[np.int64],
+        both: pa.Array,
+    ) -> None:
+        for number, (chunk, snapshot) in enumerate(zip(self._chunks, self._snapshots, strict=True)):
+            begin, end = int(self._bounds[number]), int(self._bounds[number + 1])
+            mine = np.flatnonzero(lacks[begin:end])
+            at = places[number]
+            if at is None or not len(mine):
+                continue
+            wanted = told[begin:end][mine]
+            none = (wanted < 0).any()
+            was = None if none else read_rows(both.take(pa.array(wanted)), snapshot).column(physical_name(column.id))
+            # What a log leaves out since it is long is no NULL: the row before lacks the column.
+            if was is None or was.null_count:
+                raise TableStopped(
+                    "a change does not tell a value that did not change, and its key has no row that has it",
+                    where=f"{snapshot.name}.{column.name} at {chunk.first_position} to {chunk.last_position}",
+                    next_step="have the producer send whole rows (PostgreSQL: REPLICA IDENTITY FULL), or begin with a snapshot of the table",
+                )
+            order = np.arange(end - begin)
+            order[mine] = end - begin + np.arange(len(mine))
+            held = chunk.rows.column(_SYSTEM + at)
+            filled = pa.concat_arrays([held, was.cast(held.type)]).take(pa.array(order))
+            rows = chunk.rows.set_column(_SYSTEM + at, chunk.rows.schema.field(_SYSTEM + at), filled)
+            self._chunks[number] = replace(chunk, rows=rows)
 
     def counts(self) -> NormalCounts:
         """What was met."""
@@ -195,6 +255,10 @@ class _Segment:
                     where=f"{snapshot.name}.{name}",
                     next_step="leave the table out of source.normalize",
                 )
+
+
+def _place(snapshot: Snapshot, column_id: int) -> int | None:
+    return next((at for at, column in enumerate(snapshot.columns) if column.id == column_id), None)
 
 
 def _ops(rows: pa.RecordBatch) -> NDArray[np.uint8]:

@@ -50,6 +50,13 @@ def _form(kind: pa.DataType) -> pa.DataType:
     return pa.int64() if pa.types.is_integer(kind) else kind
 
 
+def _hashed(values: pa.Array) -> pa.Array:
+    """*values* as they are hashed: the same where the source has them for the same number, which 0.0 and -0.0 are."""
+    if pa.types.is_floating(values.type):
+        return pc.add(values, pa.scalar(0, values.type))
+    return pc.cast(values, _form(values.type))
+
+
 def key_form(snapshot: Snapshot) -> str:
     """How keys of the table are made: columns and types. Where it is another one, keys are to be made anew."""
     by_id = {column.id: column for column in snapshot.columns}
@@ -73,6 +80,6 @@ def keys_of(rows: pa.RecordBatch, written: Snapshot, latest: Snapshot) -> KeyHas
         carried(rows, written, by_id[number], where=f"{latest.name}.{by_id[number].name}")
         for number in latest.primary_key
     ]
-    table = pa.table([pc.cast(each, _form(each.type)) for each in values], names=names)
+    table = pa.table([_hashed(each) for each in values], names=names)
     high, low = (row_hashes(table, names, seed).view(np.int64) for seed in _SEEDS)
     return KeyHashes(high, low)

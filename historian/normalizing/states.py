@@ -60,6 +60,9 @@ class KeyedStates(Protocol):
     def has(self, table_id: int) -> bool:
         """Whether there is a state of a table."""
 
+    def began_with(self, table_id: int) -> tuple[str, ...] | None:
+        """The patterns of tables with which a table's state was begun; None: there is no state, or one that does not tell."""
+
     def forget(self, table_id: int) -> None:
         """What was put of a table and is not kept is not wanted."""
 

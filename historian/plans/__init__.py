@@ -25,7 +25,7 @@ from historian.plans.plans import (
 from historian.plans.row_values import RowValues, has_plain_values, held_values, rows_with, stored_keys
 from historian.plans.segments import brings, numbers, planned_tables, resumed_table, retracts, stopped_table
 from historian.plans.shards import Into, IntoSettings, evolution_problems, group_problems
-from historian.plans.source_marks import SourceMark, SourceMarks
+from historian.plans.source_marks import ServerPass, SourceMark, SourceMarks
 from historian.plans.type_options import (
     NO_TYPE_OPTIONS,
     TYPE_OPTIONS,
@@ -62,6 +62,7 @@ __all__ = [
     "Quarantine",
     "RolledBack",
     "RowValues",
+    "ServerPass",
     "Signs",
     "SourceMark",
     "SourceMarks",

@@ -9,13 +9,13 @@ from historian.errors import PlanOutdated
 from historian.names import TableName
 from historian.plans.key_ranges import Key, KeyRange
 from historian.plans.row_values import RowValues
-from historian.plans.source_marks import SourceMark
 from historian.positions import LogPosition, PreparedXa
 from historian.positions.places import Place
 from historian.schema.edits import Edit
 from historian.schema.snapshots import Snapshot
 
 __all__ = [
+    "DOUBTFUL",
     "LATE",
     "REPEATED",
     "UNREADABLE",
@@ -132,7 +132,10 @@ LATE = "late"
 """The kind of messages with rows from before a watermark that stands before them: such as their producer sends again."""
 
 REPEATED = "repeated"
-"""The kind of messages that a producer has sent again, known by where their changes stand in the source's log."""
+"""The kind of messages that a producer has sent again, known by where their changes stand in the source's log, and by what they say."""
+
+DOUBTFUL = "doubtful"
+"""The kind of messages with rows that may have been sent again, and may be changes: they are read as such."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,9 +145,9 @@ class PartitionRange:
     Attributes:
         bytes_read: how much log it is, keys and values.
         passages: of each table with rows in it, ascending: the version in force at ``start``, and those that follow.
-        passed_over: how many messages are no rows, by kind; :data:`UNREADABLE` are those that cannot be read. :data:`LATE` ones have rows.
+        passed_over: how many messages are no rows, by kind; :data:`UNREADABLE` are those that cannot be read. :data:`LATE` and
+            :data:`DOUBTFUL` ones have rows.
         repeated: offsets of messages that came before, which are passed over: from one up to and without another one, ascending.
-        mark: how far the partition has come in the source's log behind the range; None: as before it, or it is not told.
     """
 
     topic: str
@@ -155,7 +158,6 @@ class PartitionRange:
     passages: tuple[Passage, ...] = ()
     passed_over: tuple[tuple[str, int], ...] = ()
     repeated: tuple[tuple[int, int], ...] = ()
-    mark: SourceMark | None = None
 
     @property
     def unread(self) -> int:

@@ -5,33 +5,47 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["SourceMark", "SourceMarks"]
+__all__ = ["ServerPass", "SourceMark", "SourceMarks"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerPass:
+    """Which transaction of a server stands in the partition last, be it one that came again.
+
+    Attributes:
+        server: a hash of what stands before the number in its GTIDs.
+        highest: the highest number that was met; ``number``: of that transaction.
+        at: where in the mark's ``seen`` what comes next stands at the earliest, where the transaction comes again; None: it comes first.
+    """
+
+    server: int
+    highest: int
+    number: int
+    at: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceMark:
-    """The last change of a partition that was none that came again.
+    """The last changes of a partition, and where its producer stands in the source's log.
 
     Attributes:
-        highest: of each server, as a hash of what stands before the number in its GTIDs, the highest number.
-        server, number: of its transaction's GTID.
-        file, offset, row: where it stands in the log: the file's number, the event's offset, the row in it.
-        time_us: when it was made, UTC microseconds.
-        count: how many messages of its transaction the partition has.
-        digests: of the first of these, of all but when they were sent; "" where that cannot be told apart.
-        left: amid changes that come again, how many of its transaction are still to come again; None: none do.
+        passes: by server.
+        server, number: of the last change that was new, with its place: the file's number, the event's offset, the row in it.
+        time_us: of the latest change, UTC microseconds.
+        is_spread: rows of its transaction stand at several offsets.
+        seen: the last changes that were new, in order, in base64. Of each a hash of 8 bytes, of all but when it was sent. 0: it cannot be told
+            apart, or may be there twice.
     """
 
-    highest: tuple[tuple[int, int], ...]
+    passes: tuple[ServerPass, ...]
     server: int
     number: int
     file: int
     offset: int
     row: int
     time_us: int
-    count: int
-    digests: tuple[str, ...]
-    left: int | None = None
+    is_spread: bool
+    seen: str
 
 
 SourceMarks = Mapping[str, SourceMark]

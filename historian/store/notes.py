@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from historian.store.engine import Transactions
 from historian.store.facts import fact, set_fact
+from historian.store.message_counts import held_counts
 
 __all__ = ["Notes"]
 
@@ -53,6 +54,10 @@ class Notes:
     def notifications(self) -> str:
         """What :meth:`note_notifications` keeps; "": nothing."""
         return self._noted("notifications")
+
+    def message_counts(self) -> dict[str, int]:
+        """Of topics: how many messages were ``repeated``, ``doubtful`` or ``late``, as plans were stored; those kinds alone that there were."""
+        return self._transactions.read(held_counts)
 
     def note_start(self, text: str) -> None:
         """Keeps where the connector begins, as its configuration says it; before its first entry is recorded."""

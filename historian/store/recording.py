@@ -13,12 +13,14 @@ from historian.history.prefix import covers
 from historian.history.timeline import Gap
 from historian.names import TableName
 from historian.plans.plans import Plan, PlannedTable, Quarantine
+from historian.plans.source_marks import SourceMarks
 from historian.plans.type_options import planned_type_options
 from historian.positions import LogPosition
 from historian.store.contents import loosened, pack, references, squeezed, unpack
 from historian.store.copies import begin_repair_anew, record_copies
 from historian.store.copy_orders import carry_out
 from historian.store.facts import fact, set_fact
+from historian.store.message_counts import record_counts
 from historian.store.passages import record_passages
 from historian.store.source_marks import record_marks
 from historian.store.tables import NEXT_STEP, edits, gaps, plans, quarantines, snapshots
@@ -60,7 +62,14 @@ def record_resolved(connection: Connection, position: LogPosition) -> None:
         )
 
 
-def append_plan(connection: Connection, plan: Plan, copied: Iterable[bytes] = (), *, restoring: bool = False) -> None:
+def append_plan(
+    connection: Connection,
+    plan: Plan,
+    copied: Iterable[bytes] = (),
+    *,
+    marks: SourceMarks | None = None,
+    restoring: bool = False,
+) -> None:
     """Stores *plan* with the rows that it copies and which tables stop in it, unless it is there.
 
     When *restoring*, plans without tables are missing: no sink got them.
@@ -87,7 +96,8 @@ def append_plan(connection: Connection, plan: Plan, copied: Iterable[bytes] = ()
     _record_type_options(connection, planned_type_options(plan))
     connection.execute(insert(plans).values(number=plan.number, body=squeezed(body)))
     record_passages(connection, plan)
-    record_marks(connection, plan)
+    record_marks(connection, marks or {})
+    record_counts(connection, plan)
     record_copies(connection, plan, copied)
     for table in plan.tables:
         carry_out(connection, table)

@@ -242,21 +242,22 @@ class Store(Notes):
             history.resolve(codec.load(LogPosition, resolved))
         return history
 
-    def append_plan(self, plan: Plan, copied: Iterable[bytes] = ()) -> None:
+    def append_plan(self, plan: Plan, copied: Iterable[bytes] = (), marks: SourceMarks | None = None) -> None:
         """Stores *plan* under its number, once and for all, and which tables stop in it.
 
         Args:
             copied: the rows that it copies from the source, chunk by chunk, in place of those of plans that the pipeline has behind it. May
                 be gone through again.
+            marks: how far partitions have come in their source's log with it.
 
         Raises:
             StoreError: the number is taken by another plan, or leaves a hole.
         """
-        self._transactions.write(lambda connection: append_plan(connection, plan, copied))
+        self._transactions.write(lambda connection: append_plan(connection, plan, copied, marks=marks))
 
-    def source_marks(self) -> SourceMarks:
-        """How far each partition has come in the log of its source, up to the last plan."""
-        return self._transactions.read(held_marks)
+    def source_marks(self, partitions: Collection[str]) -> SourceMarks:
+        """How far *partitions* (``topic:partition``) have come in the log of their source, up to the last plan; those of which it is known."""
+        return self._transactions.read(partial(held_marks, partitions=partitions))
 
     def passages(self) -> Passages:
         """Of topics: at which offsets partitions passed to versions, as plans so far have it."""

@@ -48,7 +48,8 @@ facts = Table(
     Column("name", name_type, primary_key=True),
     Column("body", body_type, nullable=False),
 )
-"""Single values: schema_format, generation, connector, start, resolved, horizon, log, retry, copy_orders, copies_wait, copies_reading, targets, notifications."""
+"""Single values: schema_format, generation, connector, start, resolved, horizon, log, retry, copy_orders, copies_wait, copies_reading, targets, notifications, messages, and of
+each partition a source_mark."""
 
 entries = Table(
     "historian_entries",

@@ -89,10 +89,17 @@ class LocalChunks(Chunks):
         """The chunks of a table, in order of sequence."""
         return (load() for head, load in self._held if head.table_id == table_id)
 
-    def with_tables(self, made: Mapping[int, Sequence[Chunk]]) -> LocalChunks:
-        """These, as long as they are open, with others in the place of all chunks of some tables. Close what comes of it, too."""
+    def with_tables(self, made: Mapping[int, Callable[[], Iterable[Chunk]]]) -> LocalChunks:
+        """These, as long as they are open, with others in the place of all chunks of some tables. Close what comes of it, too.
+
+        Those of a table are made when the ones of the table before are taken, so no more than one table's are in memory beside the limit.
+        """
         others = LocalChunks(threads=self._threads, memory_bytes=self._memory_bytes)
-        others.fill([lambda: (chunk for chunks in made.values() for chunk in chunks)])
+        try:
+            others.fill([lambda: (chunk for make in made.values() for chunk in make())])
+        except BaseException:
+            others.close()
+            raise
         others._held += [(head, load) for head, load in self._held if head.table_id not in made]
         others._held.sort(key=lambda held: held[0].sequence)
         return others

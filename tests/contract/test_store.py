@@ -23,6 +23,7 @@ from historian.errors import EditConflict, HistoryMoved, LeaseHeld, PositionExpi
 from historian.history.timeline import Gap, TimelineEntry
 from historian.plans.plans import CopiedPiece, PartitionRange, Passage, Plan, Quarantine, TableCopy
 from historian.plans.row_values import RowValues
+from historian.plans.source_marks import ServerPass, SourceMark
 from historian.schema.edits import AddColumn, DropTable, RenameTable, TruncateTable
 from historian.schema.snapshots import Column
 from historian.store import CopyOrders, Store
@@ -651,6 +652,38 @@ def test_a_store_of_before_topics_notes_passages_from_then_on(url: str) -> None:
             assert before == store.plans()[:1]
             store.append_plan(replace(a_plan(2), ranges=(part,)))
             assert {("T:0", 1): (held,)} == store.passages()
+
+
+def test_marks_of_partitions_and_counts_of_messages_go_on_with_plans(store: Store) -> None:
+    def mark(number: int) -> SourceMark:
+        servers = (
+            ServerPass(server=-5, highest=9, number=number, at=2),
+            ServerPass(server=1 << 62, highest=9, number=9),
+        )
+        return SourceMark(
+            passes=servers,
+            server=-5,
+            number=number,
+            file=1,
+            offset=2,
+            row=3,
+            time_us=4,
+            is_spread=True,
+            seen="A" * 70_000,
+        )
+
+    def part(number: int, *counts: tuple[str, int]) -> PartitionRange:
+        return PartitionRange(topic="T", partition=number, start=0, end=9, bytes_read=1, passed_over=counts)
+
+    long = "t" * 249 + ":12"
+    parts = part(0, ("repeated", 2), ("tombstone", 7)), part(1, ("late", 1), ("repeated", 3))
+    store.append_plan(replace(a_plan(1), ranges=parts), marks={"T:0": mark(1), long: mark(2)})
+    store.append_plan(replace(a_plan(2), ranges=(part(0, ("doubtful", 4), ("repeated", 1)),)), marks={"T:0": mark(3)})
+    store.append_plan(replace(a_plan(2), ranges=(part(0, ("doubtful", 4), ("repeated", 1)),)), marks={"T:0": mark(3)})
+
+    assert {"T:0": mark(3), long: mark(2)} == store.source_marks(["T:0", "T:1", long])
+    assert {long: mark(2)} == store.source_marks([long])
+    assert {"repeated": 6, "late": 1, "doubtful": 4} == store.message_counts()
 
 
 def test_a_failure_on_the_way_leaves_the_older_store(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

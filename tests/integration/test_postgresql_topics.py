@@ -17,6 +17,8 @@ from databases.kafka import Kafka
 from databases.postgres import start_postgres
 from historian.changelog.operations import Op, physical_name
 from historian.errors import UnsupportedEvent
+from historian.normalizing.changes import normalized
+from models.keyed_changes import MemoryState
 from workload.waiting import wait_until
 
 PREFIX = "pg"
@@ -57,15 +59,20 @@ def shown(value: Any) -> Any:
 
 
 def rows(path: Path) -> dict[str, list[tuple[str, dict[str, Any]]]]:
-    """What a connector reads of its topics: by table, each an operation and the row."""
+    """What a connector reads of its topics, normalised as it says: by table, each an operation and the row."""
+    wanted = load_config(path).source.normalize  # type: ignore[union-attr]
+    states: dict[int, MemoryState] = {}
     found: dict[str, list[tuple[str, dict[str, Any]]]] = {}
     tracker, number = make_tracker(load_config(path)), 0
     with closing(tracker.store):
         while (plan := tracker.plan_after(number)) is not None:
             number = plan.number
-            for planned in plan.ranges:
-                for chunk in tracker.reader.read(planned, plan.tables):
-                    table = next(each for each in plan.tables if each.table_id == chunk.table_id)
+            read = [chunk for planned in plan.ranges for chunk in tracker.reader.read(planned, plan.tables)]
+            for table in plan.tables:
+                chunks = [chunk for chunk in read if chunk.table_id == table.table_id]
+                if wanted is not None:
+                    chunks = list(normalized(table, chunks, states.setdefault(table.table_id, MemoryState()))[0])
+                for chunk in chunks:
                     snapshot = next(each for each in table.versions if each.version == chunk.version).snapshot
                     assert snapshot is not None
                     names = {column.name: physical_name(column.id) for column in snapshot.columns}
@@ -75,10 +82,10 @@ def rows(path: Path) -> dict[str, list[tuple[str, dict[str, Any]]]]:
     return found
 
 
-def configured(directory: Path, kafka: Kafka, name: str) -> Path:
+def configured(directory: Path, kafka: Kafka, name: str, more: str = "") -> Path:
     path = directory / f"{name}.yaml"
     path.write_text(
-        f"name: {name}\nsource: {{type: kafka, brokers: '{kafka.brokers}', topics: ['{PREFIX}.*.{name}']}}\n"
+        f"name: {name}\nsource: {{type: kafka, brokers: '{kafka.brokers}', topics: ['{PREFIX}.*.{name}']{more}}}\n"
         f"history: {{store: 'sqlite:///{directory}/{name}.db'}}\nsinks: [{{type: console}}]\n",
         encoding="utf-8",
     )
@@ -100,6 +107,8 @@ def test_rows_of_postgresql_are_those_of_the_server(kafka: Kafka, tmp_path: Path
         sql(
             "CREATE TABLE public.bykey (id INT PRIMARY KEY, v TEXT NOT NULL, n INT)",
             "CREATE TABLE public.mark (id INT PRIMARY KEY)",
+            "CREATE TABLE public.toasted (id INT PRIMARY KEY, big TEXT, n INT)",
+            "ALTER TABLE public.toasted ALTER COLUMN big SET STORAGE EXTERNAL",
         )
         sql(*(f"ALTER TABLE {schema}.kinds REPLICA IDENTITY FULL" for schema in ("public", "other")))
         connect = start_connect(tmp_path / "connect", kafka, postgres_settings(server, kafka, PREFIX, "postgres"))
@@ -111,6 +120,12 @@ def test_rows_of_postgresql_are_those_of_the_server(kafka: Kafka, tmp_path: Path
                 "UPDATE public.bykey SET v = 'b'",
                 "DELETE FROM public.bykey",
             )
+            sql(
+                "INSERT INTO public.toasted VALUES (1, repeat('x', 9000), 1), (2, repeat('y', 9000), 1)",
+                "UPDATE public.toasted SET n = 2",
+                "UPDATE public.toasted SET n = 3 WHERE id = 2",
+                "DELETE FROM public.toasted WHERE id = 1",
+            )
             sql("INSERT INTO public.mark VALUES (1)")
             client = Client(KafkaSettings(brokers=kafka.brokers, topics=(f"{PREFIX}.public.mark*",)))
             with closing(client):
@@ -119,7 +134,7 @@ def test_rows_of_postgresql_are_those_of_the_server(kafka: Kafka, tmp_path: Path
             connect.stop()
     server.stop()
 
-    found = rows(configured(tmp_path, kafka, "kinds"))
+    found = rows(configured(tmp_path, kafka, "kinds", ", debezium: {replica_identity: full}"))
 
     changed = {**SHOWN, "t": None, "n": "7.000"}
     assert {
@@ -128,3 +143,18 @@ def test_rows_of_postgresql_are_those_of_the_server(kafka: Kafka, tmp_path: Path
     } == found
     with pytest.raises(UnsupportedEvent, match="op u with before null"):
         rows(configured(tmp_path, kafka, "bykey"))
+    with pytest.raises(UnsupportedEvent, match="op u with before null"):
+        rows(configured(tmp_path, kafka, "toasted"))
+    (tmp_path / "whole").mkdir()
+    toasted = rows(configured(tmp_path / "whole", kafka, "toasted", f", normalize: true, state: '{tmp_path}/state'"))
+
+    def row(number: int, n: int) -> dict[str, Any]:
+        return {"id": number, "big": "xy"[number - 1] * 9000, "n": n}
+
+    assert [
+        *(("+A", row(number, 1)) for number in (1, 2)),
+        *((sign, row(number, n)) for number in (1, 2) for sign, n in (("-C", 1), ("+C", 2))),
+        ("-C", row(2, 2)),
+        ("+C", row(2, 3)),
+        ("-R", row(1, 2)),
+    ] == toasted["public.toasted"]

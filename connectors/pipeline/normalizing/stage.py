@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import astuple, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,7 +52,8 @@ def normalizer_of(config: PipelineConfig, spark: SparkSession, store: Store, con
         return None
     from sinks.delta.keyed.states import DeltaKeyedStates
 
-    return Normalizer(DeltaKeyedStates(spark, _root(config, source), connector), source.normalize, store)
+    wanted = source.normalize
+    return Normalizer(DeltaKeyedStates(spark, _root(config, source), connector, wanted.patterns), wanted, store)
 
 
 class Normalizer:
@@ -60,6 +62,7 @@ class Normalizer:
     def __init__(self, states: KeyedStates, wanted: TableFilter, store: Store) -> None:
         self._states, self._wanted, self._store = states, wanted, store
         self._kept: set[int] | None = None
+        self._named: set[int] = set()
 
     def held(self, sinks: int) -> int:
         """The last plan that the states hold, where all sinks hold plan *sinks*; with the next one a run begins.
@@ -72,14 +75,7 @@ class Normalizer:
         held, note = self._store.progress(_STREAM), NormalizationNote.of(self._store)
         patterns = tuple(self._wanted.patterns)
         if note.patterns is not None:
-            if note.patterns != patterns:
-                raise HistorianError(
-                    "source.normalize is another one than the connector began with",
-                    where=f"plan {max(held, sinks)}",
-                    expected=", ".join(note.patterns) or "none, as it was taken back",
-                    found=", ".join(patterns),
-                    next_step=_ANOTHER,
-                )
+            self._check_patterns(note.patterns, max(held, sinks))
             return held
         if not held and sinks:
             if self._states.is_vacant():
@@ -91,33 +87,49 @@ class Normalizer:
                     next_step=_ANOTHER,
                 )
             held = sinks - 1  # A store that was rebuilt does not know; a state that holds a plan passes it over.
+            kept = [table_id for table_id in self._store.history().table_ids if self._states.has(table_id)]
+            for began_with in filter(None, map(self._states.began_with, kept)):
+                self._check_patterns(began_with, sinks)
+            note = replace(note, tables={table_id: NormalCounts() for table_id in kept})
         self._store.note_progress(_STREAM, held)
         self._store.note_normalization(replace(note, patterns=patterns).text())
         return held
+
+    def _check_patterns(self, began_with: tuple[str, ...], plan: int) -> None:
+        patterns = tuple(self._wanted.patterns)
+        if began_with != patterns:
+            raise HistorianError(
+                "source.normalize is another one than the connector began with",
+                where=f"plan {plan}",
+                expected=", ".join(began_with) or "none, as it was taken back",
+                found=", ".join(patterns),
+                next_step=_ANOTHER,
+            )
 
     @contextmanager
     def normalized(self, plan: Plan, chunks: Chunks) -> Iterator[tuple[Chunks, Mapping[int, NormalCounts]]]:
         """The chunks of *plan* with whole rows, and what was met in each table, by its id."""
         assert isinstance(chunks, LocalChunks)  # noqa: S101 the driver decodes what is normalised
-        made, counts = dict[int, tuple[Chunk, ...]](), dict[int, NormalCounts]()
+        counts = dict[int, NormalCounts]()
         stopped = {head.table_id for head in chunks.heads if head.stopped}
-        for table in plan.tables:
-            if not self._is_wanted(table):
-                continue
+
+        def whole(table: PlannedTable) -> tuple[Chunk, ...]:
             if table.table_id in stopped:
                 # What came before the stop is read again with what comes behind it, and is made whole then.
-                made[table.table_id] = tuple(chunk for chunk in chunks.of_table(table.table_id) if chunk.stopped)
-                continue
+                return tuple(chunk for chunk in chunks.of_table(table.table_id) if chunk.stopped)
             self._check_kept(table)
             before = plan.number if table.behind is None else table.behind + 1
             state = self._states.at(before, table.table_id, table.versions[-1].snapshot)
             try:
                 self._check_names(table)
-                made[table.table_id], counts[table.table_id] = normalized(table, chunks.of_table(table.table_id), state)
+                made, counts[table.table_id] = normalized(table, chunks.of_table(table.table_id), state)
             except (TableStopped, ValueUnrepresentable) as error:
                 self._states.forget(table.table_id)
-                made[table.table_id] = (_stop(table, chunks, str(error)),)
-        with closing(chunks.with_tables(made)) as others:
+                made = (_stop(table, chunks, str(error)),)
+            return made
+
+        wanted = {table.table_id: partial(whole, table) for table in plan.tables if self._is_wanted(table)}
+        with closing(chunks.with_tables(wanted)) as others:
             yield others, counts
 
     def written(self, plan: Plan, counts: Mapping[int, NormalCounts]) -> None:
@@ -149,6 +161,14 @@ class Normalizer:
 
     def _check_names(self, table: PlannedTable) -> None:
         names = [version.snapshot.name for version in table.versions if version.snapshot is not None]
+        if table.table_id not in self._named:
+            # A table that stopped as it was renamed goes on with another name alone once it is healed.
+            before = (
+                each
+                for each in self._store.history().versions_of(table.table_id)
+                if each.number <= table.versions[-1].version
+            )
+            names = [*(each.snapshot.name for each in before if each.snapshot is not None), *names]
         other = next((name for name in names if not self._wanted(name)), None)
         if other is not None:
             raise TableStopped(
@@ -158,6 +178,7 @@ class Normalizer:
                 found=str(other),
                 next_step="start another connector whose patterns match both names, or none of them",
             )
+        self._named.add(table.table_id)
 
     def _is_wanted(self, table: PlannedTable) -> bool:
         return any(version.snapshot is not None and self._wanted(version.snapshot.name) for version in table.versions)

@@ -1,4 +1,4 @@
-"""What a broker is asked: which partitions there are, where each begins and ends, and its messages by offset."""
+"""What a broker is asked by who reads: which partitions there are, where each begins and ends, and its messages by offset."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from connectors.readers.kafka.consuming import PARTITION_END, Fetched, Fetches, PlainFetcher, Some
 from connectors.readers.kafka.messages.modes import DEFAULT_MODES, DebeziumModes
 from connectors.readers.kafka.partitions import Partition
 from connectors.readers.kafka.registry.client import RegistrySettings
 from historian.errors import LogPurged, SourceError
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from confluent_kafka import Consumer, Message
-    from confluent_kafka.admin import AdminClient
 
     from connectors.readers.kafka.librdkafka import Fetcher
     from connectors.readers.kafka.messages.batch import Batch
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["BrokerDown", "Client", "KafkaSettings", "purged"]
 
 T = TypeVar("T")
+B = TypeVar("B", bound=Some)
 
 _ASK_S = 30.0
 _SILENCE_S = 60.0
@@ -72,6 +71,7 @@ class KafkaSettings:
         modes: of a connector of Debezium's that writes no schema.
         message_schema: of a format with a schema that neither its messages have nor a registry, as text.
         keeps_unread: messages that cannot be read are dead letters; else the first one is an error.
+        schema_topic: a topic with changes of schemas in the place of rows; "": there is none.
         normalized: of which tables rows may lack those that they take back, which a state has; None: of none.
     """
 
@@ -83,6 +83,7 @@ class KafkaSettings:
     registry: RegistrySettings | None = None
     modes: DebeziumModes = DEFAULT_MODES
     message_schema: str = ""
+    schema_topic: str = ""
     keeps_unread: bool = False
     normalized: Callable[[TableName], bool] | None = None
 
@@ -126,10 +127,11 @@ class Client:
                 return ask(self._consumer())
             except KafkaException as error:
                 if error.args[0].code() not in passing or time.monotonic() > until_s:
-                    raise self._down(what, error.args[0].str()) from None
+                    raise self.down(what, error.args[0].str()) from None
                 time.sleep(_POLL_S / 5)
 
-    def _down(self, what: str, found: str) -> BrokerDown:
+    def down(self, what: str, found: str) -> BrokerDown:
+        """The error of brokers that do not answer *what*."""
         return BrokerDown(
             f"the brokers do not answer: {what}",
             where=self.settings.brokers,
@@ -168,89 +170,9 @@ class Client:
             f"{partition[0]}:{partition[1]}", lambda consumer: consumer.get_watermark_offsets(at, timeout=_ASK_S)
         )
         if found is None:
-            raise self._down(f"{partition[0]}:{partition[1]}", f"nothing within {_ASK_S:g} s")
+            raise self.down(f"{partition[0]}:{partition[1]}", f"nothing within {_ASK_S:g} s")
         low, high = found
         return max(0, low), max(0, high)
-
-    def _told(self, ask: Callable[[AdminClient, list[str]], Mapping[Any, Future[Any]]]) -> Mapping[Any, Future[Any]]:
-        """What *ask* gives for all topics of the settings; nothing where there is none yet."""
-        from concurrent.futures import wait
-
-        from confluent_kafka.admin import AdminClient
-
-        topics = sorted({topic for topic, _ in self.partitions()})
-        if not topics:
-            return {}
-        settings: dict[str, Any] = {"log_level": 0, **self.settings.client, "bootstrap.servers": self.settings.brokers}
-        admin = AdminClient(settings)
-        told = ask(admin, topics)
-        wait(told.values())  # answers come as long as the client is there
-        return told
-
-    def topic_ids(self) -> dict[str, str]:
-        """By topic, the id that a broker gives it when it is made; none of brokers that give none. Retryable."""
-        from confluent_kafka import KafkaError, KafkaException, TopicCollection
-
-        untold = (
-            KafkaError.TOPIC_AUTHORIZATION_FAILED,
-            KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-            KafkaError._UNSUPPORTED_FEATURE,  # noqa: SLF001 librdkafka's name
-        )
-        described = self._told(
-            lambda admin, topics: admin.describe_topics(TopicCollection(topics), request_timeout=_ASK_S)
-        )
-        ids: dict[str, str] = {}
-        for topic, future in described.items():
-            try:
-                found = str(future.result().topic_id)
-            except KafkaException as error:
-                if error.args[0].code() not in untold:
-                    raise self._down(topic, error.args[0].str()) from None
-                continue  # describing may be forbidden where reading is not
-            if found.strip("A"):  # zero: such a broker has none
-                ids[topic] = found
-        return ids
-
-    def unreadable_topics(self) -> tuple[str, ...]:
-        """Topics that the brokers do not let be read, as far as they tell. Retryable."""
-        from confluent_kafka import KafkaException, TopicCollection
-        from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]  # it stands in no list
-
-        described = self._told(
-            lambda admin, topics: admin.describe_topics(
-                TopicCollection(topics), include_authorized_operations=True, request_timeout=_ASK_S
-            )
-        )
-        refused = []
-        for topic, future in described.items():
-            try:
-                allowed = future.result().authorized_operations
-            except KafkaException:
-                continue  # describing may be forbidden where reading is not
-            if allowed and AclOperation.READ not in allowed:
-                refused.append(topic)
-        return tuple(refused)
-
-    def retention_ms(self) -> dict[str, int]:
-        """By topic how long its messages are kept; none of topics that keep them, or of which the brokers do not tell. Retryable."""
-        from confluent_kafka import KafkaException
-        from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]  # as above
-
-        asked = self._told(
-            lambda admin, topics: admin.describe_configs(
-                [ConfigResource(ResourceType.TOPIC, topic) for topic in topics], request_timeout=_ASK_S
-            )
-        )
-        found: dict[str, int] = {}
-        for resource, future in asked.items():
-            try:
-                told = future.result()
-            except KafkaException:
-                continue  # describing may be forbidden where reading is not
-            kept_ms = int(told["retention.ms"].value or -1)
-            if kept_ms > 0 and "delete" in str(told["cleanup.policy"].value):
-                found[resource.name] = kept_ms
-        return found
 
     def batches(self, ranges: Mapping[Partition, tuple[int, int]]) -> Generator[tuple[Partition, Batch], None, None]:
         """The messages of *ranges* (first offset, and the one behind the last), each partition's in order.
@@ -261,12 +183,28 @@ class Client:
             LogPurged: an offset is gone.
             BrokerDown: the brokers are silent.
         """
-        from confluent_kafka import KafkaError
+        return self._taken(self._fetcher(), ranges)
 
+    def _fetcher(self) -> Fetcher:
+        if self._fetches is None:
+            from connectors.readers.kafka.librdkafka import Fetcher
+
+            self._fetches = Fetcher(self._settings_of_consumer(), _BATCH)
+        return self._fetches
+
+    def first_messages(self, ranges: Mapping[Partition, tuple[int, int]], count: int = 1) -> Iterator[Message]:
+        """The first *count* messages of each of *ranges*, see :meth:`batches`. It loads no kernels."""
+        for _, messages in self._taken(PlainFetcher(self._consumer(), count * len(ranges)), ranges, count):
+            yield from messages.held
+
+    def _taken(
+        self, fetcher: Fetches[B], ranges: Mapping[Partition, tuple[int, int]], most: int | None = None
+    ) -> Generator[tuple[Partition, B], None, None]:
+        """What *fetcher* gives of *ranges*, at most *most* messages of each."""
         left = {partition: end for partition, (start, end) in ranges.items() if end > start}
+        taken = dict.fromkeys(left, 0)
         if not left:
             return
-        fetcher = self._fetcher()
         fetcher.assign({partition: ranges[partition][0] for partition in left})
         try:
             heard_s = time.monotonic()
@@ -274,16 +212,20 @@ class Client:
                 fetched = fetcher.fetch(_FETCH_S)
                 reached = dict[Partition, int]()
                 for partition, batch in fetched.batches:
-                    reached[partition] = int(batch.offsets[-1]) + 1
+                    reached[partition] = batch.end
                     wanted = batch.before(left.get(partition, 0))
+                    if most is not None:
+                        wanted = wanted.part(0, min(len(wanted), most - taken[partition]))
                     if len(wanted):
+                        taken[partition] += len(wanted)
                         yield partition, wanted
-                for partition, code, text, offset in fetched.told:
-                    if code == KafkaError._PARTITION_EOF:  # noqa: SLF001 librdkafka's name
-                        reached[partition] = max(reached.get(partition, 0), offset)
-                    else:
-                        self._check(KafkaError(code, text), partition)
-                done = [partition for partition, offset in reached.items() if offset >= left.get(partition, offset + 1)]
+                for partition, offset in self._ends(fetched):
+                    reached[partition] = max(reached.get(partition, 0), offset)
+                done = [
+                    partition
+                    for partition, offset in reached.items()
+                    if partition in left and (offset >= left[partition] or taken[partition] == most)
+                ]
                 for partition in done:
                     del left[partition]
                 if done:
@@ -295,51 +237,17 @@ class Client:
         finally:
             fetcher.assign({})
 
-    def _fetcher(self) -> Fetcher:
-        if self._fetches is None:
-            from connectors.readers.kafka.librdkafka import Fetcher
-
-            self._fetches = Fetcher(self._settings_of_consumer(), _BATCH)
-        return self._fetches
-
-    def first_messages(self, ranges: Mapping[Partition, tuple[int, int]], count: int = 1) -> Iterator[Message]:
-        """The first *count* messages of each of *ranges*, see :meth:`batches`. It loads no kernels."""
-        from confluent_kafka import KafkaError, TopicPartition
-
-        left = {partition: end for partition, (start, end) in ranges.items() if end > start}
-        if not left:
-            return
-        taken = dict.fromkeys(left, 0)
-        consumer = self._consumer()
-        consumer.assign([TopicPartition(*partition, ranges[partition][0]) for partition in left])
-        try:
-            heard_s = time.monotonic()
-            while left:
-                for message in consumer.consume(count * len(left), timeout=_FETCH_S):
-                    partition = (str(message.topic()), int(message.partition() or 0))
-                    error, offset = message.error(), message.offset()
-                    if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 librdkafka's name
-                        self._check(error, partition)
-                        continue
-                    heard_s = time.monotonic()
-                    end = left.get(partition)
-                    if end is None or offset is None:
-                        continue
-                    if error is None and offset < end:
-                        yield message
-                        heard_s = time.monotonic()  # whoever takes them may be slow
-                        taken[partition] += 1
-                    if offset + (error is None) >= end or taken[partition] == count:
-                        del left[partition]
-                        consumer.incremental_unassign([TopicPartition(*partition)])
-                if time.monotonic() - heard_s > _SILENCE_S:
-                    raise self._silent(left)
-        finally:
-            consumer.unassign()
+    def _ends(self, fetched: Fetched[B]) -> Iterator[tuple[Partition, int]]:
+        """Partitions that have no more messages now, and where they end; what else was told is looked at."""
+        for partition, code, text, offset in fetched.told:
+            if code == PARTITION_END:
+                yield partition, offset
+            else:
+                self._check(code, text, partition)
 
     def _silent(self, left: Iterable[Partition]) -> BrokerDown:
         names = ", ".join(f"{topic}:{number}" for topic, number in sorted(left))
-        return self._down(names, f"nothing for {_SILENCE_S:g} s")
+        return self.down(names, f"nothing for {_SILENCE_S:g} s")
 
     def offsets_at(self, moment_us: int) -> dict[Partition, int]:
         """Of each partition the offset of its first message dated at *moment_us* (UTC microseconds) or later, else its end. Retryable."""
@@ -371,18 +279,16 @@ class Client:
                 found[str(message.topic()), int(message.partition() or 0)] = time_ms * 1000
         return found
 
-    def _check(self, error: Any, partition: Partition) -> None:
+    def _check(self, code: int, text: str, partition: Partition) -> None:
         from confluent_kafka import KafkaError
 
         lost = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)  # noqa: SLF001 librdkafka's name
-        if error.code() in lost:
+        if code in lost:
             low, high = self.bounds(partition)
-            raise purged(partition, error.str(), low, high)
+            raise purged(partition, text, low, high)
         refused = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._AUTHENTICATION, KafkaError.UNKNOWN_TOPIC_OR_PART)  # noqa: SLF001
-        if error.fatal() or error.code() in (*refused, KafkaError._FATAL):  # noqa: SLF001
-            raise SourceError(
-                "the brokers refuse to be read", where=f"{partition[0]}:{partition[1]}", found=error.str()
-            )
+        if code in (*refused, KafkaError._FATAL):  # noqa: SLF001
+            raise SourceError("the brokers refuse to be read", where=f"{partition[0]}:{partition[1]}", found=text)
 
     def wait(self, reached: Mapping[Partition, int], timeout_s: float) -> bool:
         """Whether one of the partitions goes on behind where it was *reached*; returns then, after *timeout_s* at the latest."""

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from connectors.readers.kafka.avro.events import AvroEventReader
+from connectors.readers.kafka.avro.events import AvroEvents
 from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.debezium.events import EventReader
+from connectors.readers.kafka.debezium.schema_changes import (
+    Payload,
+    SchemaChanges,
+    json_payload,
+    registered_json_payload,
+)
 from connectors.readers.kafka.formats.decoder import FlatDecoder
 from connectors.readers.kafka.formats.tables import FLAT_FORMATS
-from connectors.readers.kafka.json_schema.events import JsonSchemaReader
-from connectors.readers.kafka.keyed.avro import AvroRows
-from connectors.readers.kafka.keyed.json import JsonRows
-from connectors.readers.kafka.keyed.unwrapped import UnwrappedRows
+from connectors.readers.kafka.json_schema.events import JsonSchemaEvents
+from connectors.readers.kafka.keyed.rows import KEYED_FORMATS, KeyedRows
 from connectors.readers.kafka.messages.events import Conventions, Decoder
 from connectors.readers.kafka.messages.modes import DEFAULT_MODES, DebeziumModes
 from connectors.readers.kafka.registry.client import RegistrySettings, SchemaRegistry
@@ -23,7 +27,16 @@ from connectors.readers.kafka.tidb.simple import SimpleProtocol
 from connectors.readers.kafka.tidb.simple_avro import avro_reader
 from historian.errors import SourceError
 
-__all__ = ["FORMATS", "advice_of", "decoder_of", "has_source_places", "has_statements", "has_watermarks", "writers_of"]
+__all__ = [
+    "FORMATS",
+    "WITH_SCHEMA_TOPIC",
+    "advice_of",
+    "decoder_of",
+    "has_source_places",
+    "has_statements",
+    "has_watermarks",
+    "writers_of",
+]
 
 _SCHEMALESS = "debezium_json_schemaless"
 
@@ -56,29 +69,52 @@ def _flat(name: str) -> Callable[[_Asked], Decoder]:
 
     def make(asked: _Asked) -> Decoder:
         by_mode = replace(form, written=asked.modes.over(form.written)) if name == _SCHEMALESS else form
-        return FlatDecoder(by_mode, zone=asked.zone, tells=asked.tells)
+        return FlatDecoder(by_mode, zone=asked.zone, tells=asked.tells, full_identity=asked.modes.full_identity)
+
+    return make
+
+
+def _keyed(name: str) -> Callable[[_Asked], Decoder]:
+    form = KEYED_FORMATS[name]
+
+    def make(asked: _Asked) -> Decoder:
+        writers = asked.registered(name) if form.avro == "always" else asked.writers
+        # What Debezium's transform leaves is written as Debezium writes it.
+        written = asked.debezium if form.added else Conventions(zone=asked.zone)
+        return KeyedRows(form, asked.topic, written=written, writers=writers, tells=asked.tells)
 
     return make
 
 
 _MAKE: Mapping[str, Callable[[_Asked], Decoder]] = {
-    "debezium_json": lambda asked: EventReader(binary=asked.modes.binary),
-    "debezium_avro": lambda asked: AvroEventReader(asked.registered("debezium_avro"), binary=asked.modes.binary),
-    "debezium_json_schema": lambda asked: JsonSchemaReader(
-        asked.registered("debezium_json_schema").registry, binary=asked.modes.binary
+    "debezium_json": lambda asked: EventReader(modes=asked.modes),
+    "debezium_avro": lambda asked: AvroEvents(asked.registered("debezium_avro"), asked.modes),
+    "debezium_json_schema": lambda asked: JsonSchemaEvents(
+        asked.registered("debezium_json_schema").registry, asked.modes
     ),
-    "debezium_unwrapped": lambda asked: UnwrappedRows(
-        asked.topic, written=asked.debezium, writers=asked.writers, tells=asked.tells
-    ),
-    "json_upsert": lambda asked: JsonRows(asked.topic, zone=asked.zone, tells=asked.tells),
-    "avro_upsert": lambda asked: AvroRows(asked.topic, asked.registered("avro_upsert")),
     "ticdc_open_protocol": lambda asked: OpenProtocol(zone=asked.zone),
     "ticdc_simple": lambda _: SimpleProtocol(),
     "ticdc_simple_avro": lambda asked: SimpleProtocol(avro_reader(asked.message_schema)),
     "ticdc_avro": lambda asked: TidbAvroRows(asked.registered("ticdc_avro"), zone=asked.zone),
     "ticdc_debezium": lambda _: EventReader(statements=True),
+    **{name: _keyed(name) for name in KEYED_FORMATS},
     **{name: _flat(name) for name in FLAT_FORMATS},
 }
+
+
+def _avro_payload(writers: Writers) -> Payload:
+    return lambda value, where: writers.of(value, where).value(value, where)
+
+
+_SCHEMA_CHANGES: Mapping[str, Callable[[_Asked], Payload]] = {
+    "debezium_json": lambda _: json_payload,
+    "debezium_json_schemaless": lambda _: json_payload,
+    "debezium_json_schema": lambda _: registered_json_payload,
+    "debezium_avro": lambda asked: _avro_payload(asked.registered("debezium_avro")),
+}
+
+WITH_SCHEMA_TOPIC = tuple(_SCHEMA_CHANGES)
+"""Names of formats whose producers may write changes of schemas to a topic of their own."""
 
 FORMATS = tuple(_MAKE)
 """Names of all formats."""
@@ -104,6 +140,7 @@ def decoder_of(
     topic: str = "",
     modes: DebeziumModes = DEFAULT_MODES,
     message_schema: str = "",
+    schema_topic: str = "",
 ) -> Decoder:
     """A decoder of the format *name*.
 
@@ -114,8 +151,11 @@ def decoder_of(
         topic: of the messages, which names the table of formats that do not.
         modes: of a connector of Debezium's that writes no schema.
         message_schema: of a format with a schema that neither its messages have nor a registry.
+        schema_topic: that has changes of schemas in the place of rows; "": none has.
     """
     asked = _Asked(zone=zone, tells=tells, writers=writers, topic=topic, modes=modes, message_schema=message_schema)
+    if topic and topic == schema_topic:
+        return SchemaChanges(_SCHEMA_CHANGES[name](asked))
     return _MAKE[name](asked)
 
 

@@ -9,10 +9,11 @@ import ctypes
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from connectors.readers.kafka.consuming import Fetched
 from connectors.readers.kafka.kernels.gathering import FACTS, facts, gather, release
 from connectors.readers.kafka.kernels.layout import SLACK
 from connectors.readers.kafka.messages.batch import Batch, Texts
@@ -21,7 +22,7 @@ from historian.errors import SourceError
 if TYPE_CHECKING:
     from connectors.readers.kafka.partitions import Partition
 
-__all__ = ["Fetched", "Fetcher"]
+__all__ = ["Fetcher"]
 
 _CONSUMER = 1
 _VERSION = 2
@@ -54,18 +55,6 @@ _FUNCTIONS = {
     "rd_kafka_destroy": (None, (_POINTER,)),
 }
 """By name what a function gives and takes."""
-
-
-class Fetched(NamedTuple):
-    """What a consumer has had.
-
-    Attributes:
-        batches: messages that follow each other, with their partition.
-        told: what was no message, each with its partition, the error's code and text, and the offset at which it stands.
-    """
-
-    batches: list[tuple[Partition, Batch]]
-    told: list[tuple[Partition, int, str, int]]
 
 
 class Fetcher:
@@ -130,7 +119,7 @@ class Fetcher:
         finally:
             self._library.rd_kafka_topic_partition_list_destroy(listed)
 
-    def fetch(self, timeout_s: float) -> Fetched:
+    def fetch(self, timeout_s: float) -> Fetched[Batch]:
         """The next messages: as many as come at once, or within *timeout_s*."""
         messages = self._messages.ctypes.data
         count = self._library.rd_kafka_consume_batch_queue(self._queue, round(timeout_s * 1000), messages, self._most)
@@ -143,7 +132,7 @@ class Fetcher:
         finally:
             release(messages, count, self._destroy)
 
-    def _taken(self, count: int) -> Fetched:
+    def _taken(self, count: int) -> Fetched[Batch]:
         found = np.empty((FACTS, count), np.int64)
         facts(self._messages.ctypes.data, count, self._date, self._scratch.ctypes.data, found.ctypes.data)
         errors, topics, partitions, offsets, times_ms, has, value_bytes, key_bytes = found

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from connectors.readers.kafka.avro.columnar import AvroLocator
-from connectors.readers.kafka.avro.events import AvroEventReader
+from connectors.readers.kafka.avro.events import AvroEvents
 from connectors.readers.kafka.debezium import columnar as debezium
+from connectors.readers.kafka.debezium.doubts import doubts_of
 from connectors.readers.kafka.debezium.envelope import SOURCES
 from connectors.readers.kafka.debezium.events import EventReader
 from connectors.readers.kafka.formats import columnar as flat
 from connectors.readers.kafka.formats.decoder import FlatDecoder
+from connectors.readers.kafka.formats.inferring import InferringLocator
 from connectors.readers.kafka.located.batches import Locator, Lone, never
 from connectors.readers.kafka.messages.events import Decoder
 
@@ -25,11 +27,14 @@ def locator_of(decoder: Decoder, lone: Lone = never) -> Locator | None:
     """
     if isinstance(decoder, EventReader):
         return _event_locator(decoder, lone)
-    if isinstance(decoder, AvroEventReader):
+    if isinstance(decoder, AvroEvents):
         return AvroLocator(decoder, lone)
     if isinstance(decoder, FlatDecoder):
         form = flat.form_of(decoder.format)
-        return None if form is None else Locator(form, lambda key, value: flat.known_of(decoder, key, value), lone)
+        doubts = doubts_of(full_identity=decoder.full_identity) if decoder.format.source else None
+        return (
+            None if form is None else Locator(form, lambda key, value: flat.known_of(decoder, key, value), lone, doubts)
+        )
     return None
 
 
@@ -37,17 +42,22 @@ def scanning_locator_of(decoder: Decoder, lone: Lone = never) -> Locator | None:
     """What finds the rows of batches whose messages tell the same schema; None where compiled code does not see whether they do."""
     if isinstance(decoder, EventReader):
         return _event_locator(decoder, lone, SOURCES)
-    if isinstance(decoder, AvroEventReader):
+    if isinstance(decoder, AvroEvents):
         return locator_of(decoder, lone)
     if not isinstance(decoder, FlatDecoder):
         return None
     form = flat.form_of(decoder.format)
-    if form is None or not form.told:
-        return None  # kinds of values would have to be looked at
+    if form is None:
+        return None
+    if not form.told:
+        return InferringLocator(decoder, replace(form, sources=SOURCES if decoder.format.source else ()), lone)
     return Locator(form, lambda key, value: flat.told_of(decoder, form, key, value), lone)
 
 
 def _event_locator(decoder: EventReader, lone: Lone, sources: tuple[str, ...] = ()) -> Locator:
     return Locator(
-        replace(debezium.FORM, sources=sources), lambda key, value: debezium.known_of(decoder, key, value), lone
+        replace(debezium.FORM, sources=sources),
+        lambda key, value: debezium.known_of(decoder, key, value),
+        lone,
+        doubts_of(full_identity=decoder.full_identity),
     )

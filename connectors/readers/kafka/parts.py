@@ -59,9 +59,14 @@ class EventRows:
     offsets: list[int] = field(default_factory=list)
     ordinals: list[int] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
+    unknown: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
-    def add(self, op: Op, time_us: int, offset: int, number: int, row: dict[str, Any]) -> None:
-        """Adds one, of the change of that *number* in its message, from 0."""
+    def add(
+        self, op: Op, time_us: int, offset: int, number: int, row: dict[str, Any], unknown: tuple[str, ...] = ()
+    ) -> None:
+        """Adds one, of the change of that *number* in its message, from 0; *unknown*: columns whose values are as they were."""
+        if unknown:
+            self.unknown[len(self.rows)] = unknown
         self.ops.append(op)
         self.times.append(time_us)
         self.offsets.append(offset)
@@ -89,6 +94,16 @@ class EventRows:
             return convert([row[column.name] if is_whole else row.get(column.name) for row in self.rows])
 
         return _taken(system, written, array)
+
+    def absent(self, written: Snapshot) -> NDArray[np.bool_] | None:
+        """Which values are not told, rows x columns of *written*; None: all are."""
+        if not self.unknown:
+            return None
+        places = {column.name: at for at, column in enumerate(written.columns)}
+        bits = np.zeros((len(self.rows), len(places)), np.bool_)
+        for number, names in self.unknown.items():
+            bits[number, [places[name] for name in names if name in places]] = True
+        return bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +136,10 @@ class ColumnRows:
     def columns(self, written: Snapshot, schema: RowSchema, conventions: Conventions | None) -> Taken:  # noqa: ARG002 as rows of events
         """The columns of a chunk of the rows."""
         return self.taken
+
+    def absent(self, written: Snapshot) -> NDArray[np.bool_] | None:  # noqa: ARG002 as rows of events
+        """Which values are not told: none."""
+        return None
 
 
 def moved(found: LocatedRows, keys: Sequence[str]) -> NDArray[np.uint8]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, NoReturn
 
@@ -14,6 +14,7 @@ from connectors.readers.base import (
     Scanned,
     TableMapped,
 )
+from connectors.readers.kafka.administration import Administration
 from connectors.readers.kafka.client import Client, KafkaSettings, purged
 from connectors.readers.kafka.decoders import decoder_of, has_statements, has_watermarks, writers_of
 from connectors.readers.kafka.messages.events import Event
@@ -42,11 +43,12 @@ class KafkaReader:
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         self._client = Client(settings)
+        self._administration = Administration(self._client)
         self._writers = writers_of(settings.registry)
         self._message_bytes = 0.0
         self.on_bound: Callable[[LogPosition], None] | None = None
         self.stated_us: Callable[[], Iterable[int]] | None = None
-        self.marks: Callable[[], SourceMarks] | None = None
+        self.marks: Callable[[Collection[str]], SourceMarks] | None = None
 
     def __getstate__(self) -> KafkaSettings:
         return self._settings
@@ -73,7 +75,7 @@ class KafkaReader:
 
     def mark(self, file: str) -> LogMark | None:  # noqa: ARG002 topics have no files
         """The ids of the topics, by which one that was made again is known."""
-        ids = self._client.topic_ids()
+        ids = self._administration.topic_ids()
         return LogMark(server="", version="", file="", made_s=0, topics=ids) if ids else None
 
     def locate(self, position: LogPosition) -> LogPosition:
@@ -90,7 +92,12 @@ class KafkaReader:
 
     def _bounds(self) -> dict[Partition, tuple[int, int]]:
         """The first offset of each partition, and the next one at its end."""
-        return {partition: self._client.bounds(partition) for partition in self._client.partitions()}
+        # Statements are sent before the rows that follow them, so their end is asked for last: none of a row before it lacks.
+        partitions = sorted(self._client.partitions(), key=self._has_statements_alone)
+        return {partition: self._client.bounds(partition) for partition in partitions}
+
+    def _has_statements_alone(self, partition: Partition) -> bool:
+        return partition[0] == self._settings.schema_topic
 
     def _begins(self, position: LogPosition, bounds: Mapping[Partition, tuple[int, int]]) -> dict[Partition, int]:
         if position.flavor != KAFKA:
@@ -143,11 +150,17 @@ class KafkaReader:
         if until is not None:
             ends = {partition: min(end, until.offsets.offset(*partition) or 0) for partition, end in ends.items()}
         ranges = {partition: (at, max(at, ends[partition])) for partition, at in begins.items()}
-        scan = TopicScan(ranges, self._settings, self._writers, {} if self.marks is None else self.marks())
+        self._check_schema_topic(start, begins)
+        names = [f"{topic}:{number}" for (topic, number), (begin, end) in ranges.items() if end > begin]
+        scan = TopicScan(ranges, self._settings, self._writers, {} if self.marks is None else self.marks(names))
         # A plan that ended with a watermark left it right before this one.
         back = int(has_watermarks(self._settings.format))
         wanted = {at: (max(bounds[at][0], begin - back), end) for at, (begin, end) in ranges.items() if end > begin}
-        with closing(self._client.batches(wanted)) as batches:
+        stated = {at: each for at, each in wanted.items() if self._has_statements_alone(at)}
+        with closing(self._client.batches(stated)) as batches:
+            for partition, batch in batches:
+                scan.take(partition, batch)
+        with closing(self._client.batches({at: wanted[at] for at in wanted if at not in stated})) as batches:
             for partition, batch in batches:
                 before = batch.before(begins[partition])
                 if len(before):
@@ -159,6 +172,7 @@ class KafkaReader:
                     break
             else:
                 scan.complete()
+        scan.check_statements()
         scan.close()
         parts = scan.ranges()
         if not parts:
@@ -171,7 +185,19 @@ class KafkaReader:
         reached = _at(begins | {(part.topic, part.partition): part.end for part in parts})
         if self.on_bound is not None:
             self.on_bound(reached)
-        yield Bound(position=reached, event_time_us=scan.event_time_us, partitions=parts)
+        yield Bound(position=reached, event_time_us=scan.event_time_us, partitions=parts, marks=scan.marks())
+
+    def _check_schema_topic(self, start: LogPosition, begins: Iterable[Partition]) -> None:
+        """Refuses a topic of statements that was not read from where its rows were: what is in force by now, they would change once more."""
+        read = dict(start.offsets)
+        new = [at for at in begins if self._has_statements_alone(at) and at not in read]
+        if read and new:
+            raise SourceError(
+                "a topic of statements comes to a connector that has read rows without it",
+                where=self._settings.schema_topic,
+                expected="source.schema_topic from the start",
+                next_step="leave source.schema_topic out, or start another connector with a store and targets of its own",
+            )
 
     def read(
         self,
@@ -200,6 +226,7 @@ class KafkaReader:
             topic=planned.topic,
             modes=self._settings.modes,
             message_schema=self._settings.message_schema,
+            schema_topic=self._settings.schema_topic,
         )
         lone = self._settings.normalized or never
         maker = ChunkMaker(planned, tables, sequence=sequence, as_text=as_text, stops=stops, normalized=lone)

@@ -1,33 +1,42 @@
-"""Messages that a producer sends again after it began anew, known by where their changes stand in the source's log.
+"""Messages that a producer sends again after it began anew, known by their place in the source's log and by all that they say.
 
-A producer goes on from a place that it noted some time ago, and sends what lies between in the same order. So a repeat begins with a
-transaction that was met, and ends behind the last one that was met. A change is never taken for a repeat by its offset alone: inside of a
-compressed transaction offsets tell nothing, and a server that took another one's place counts anew. Of a transaction the first 32 messages
-are known one by one, those behind them are counted.
+A producer goes on from a place that it noted some time ago, and sends what lies between in the same order. Of the last messages of a partition a
+hash is kept, of all but when they were sent: transaction, place, time and both rows. What has no such hash is a change. What has one is a
+repeat only where it cannot be another change, since in three cases one may look alike. Rows of a compressed transaction share a place. A log
+that was reset counts its transactions anew. And servers that tell times by the second repeat them. What may be either is a change, and is counted.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from base64 import b64decode, b64encode
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from historian.plans.source_marks import SourceMark
+from historian.plans.source_marks import ServerPass, SourceMark
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from connectors.readers.kafka.messages.batch import Texts
 
-__all__ = ["Places", "Repeats"]
+__all__ = ["MOST_SEEN", "Places", "Repeats", "Told", "hash_of"]
 
-_MOST_DIGESTS = 32
+MOST_SEEN = 4096
+"""So many of the last changes of a partition are known, at most."""
+
 _MASK = (1 << 64) - 1
 _FIRST, _PRIME = 14695981039346656037, 1099511628211
+_SECOND_US = 1_000_000
+_SENT = re.compile(rb'"op": ?"[a-z]"(, ?"ts_[mun]s": ?(\d+|null))*(, ?"transaction": ?null)?}}?')
+"""What stands in a message from its operation on."""
 
 
 class Places:
@@ -50,111 +59,203 @@ class Places:
             self.times_us[number] = time_us
 
 
+class Told(NamedTuple):
+    """Of messages, which are repeats for sure, and which may be: these are changes."""
+
+    repeats: NDArray[np.bool_]
+    doubtful: NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class _Pass:
+    """As :class:`ServerPass`; ``at`` counts from the first change that this process knows of."""
+
+    highest: int
+    number: int
+    at: int | None
+
+
+class _Seen:
+    """Hashes of the last changes. Where they are found is made when somebody asks: of a log that only goes on, nobody does."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._hashes: list[int] | None = None
+        self._where: dict[int, list[int]] = {}
+        self._waiting: deque[list[int]] = deque()
+
+    def wait(self, values: Sequence[bytes]) -> None:
+        """Adds those messages."""
+        self._waiting.append([hash_of(value) for value in values])
+        if sum(map(len, self._waiting)) >= MOST_SEEN:
+            # What came before these is known no more.
+            self._text, self._hashes, self._where = "", None, {}
+            while sum(map(len, self._waiting)) - len(self._waiting[0]) >= MOST_SEEN:
+                self._waiting.popleft()
+
+    def index(self) -> None:
+        """Finds changes by their hashes from now on."""
+        if self._hashes is None:
+            self._hashes = []
+            for found in np.frombuffer(b64decode(self._text), "<u8").tolist():
+                self.add(found)
+        for found in chain.from_iterable(self._waiting):
+            self.add(found)
+        self._waiting.clear()
+
+    def add(self, found: int) -> None:
+        """Adds a change, behind :meth:`index`; 0: it proves nothing."""
+        assert self._hashes is not None  # noqa: S101 made by index
+        self._hashes.append(found)
+        if found:
+            self._where.setdefault(found, []).append(len(self._hashes) - 1)
+
+    def places(self, found: int) -> list[int]:
+        """Where a change with that hash stands."""
+        return self._where.get(found, [])
+
+    def text(self) -> tuple[str, int]:
+        """The last ones, as a mark has them, and how many that leaves out."""
+        if self._hashes is not None:
+            self.index()
+            held = np.array(self._hashes, "<u8")
+        else:
+            new = np.array(list(chain.from_iterable(self._waiting)), "<u8")
+            held = np.concatenate([np.frombuffer(b64decode(self._text), "<u8"), new])
+        left_out = max(0, len(held) - MOST_SEEN)
+        return b64encode(held[left_out:].tobytes()).decode(), left_out
+
+
 @dataclass(slots=True)
 class Repeats:
     """Tells the repeats of a partition, from a mark on; None: nothing was met."""
 
-    mark: SourceMark | None
-    _highest: dict[int, int] = field(init=False, default_factory=dict)
+    begin: SourceMark | None
+    _passes: dict[int, _Pass] = field(init=False, default_factory=dict)
+    _seen: _Seen = field(init=False)
+    _place: tuple[int, ...] = field(init=False, default=())
+    """Of the last new change: server, number, file, offset, row."""
+    _time_us: int = field(init=False, default=0)
+    _is_spread: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        if self.mark is not None:
-            self._highest = dict(self.mark.highest)
+        begin = self.begin
+        self._seen = _Seen("" if begin is None else begin.seen)
+        if begin is not None:
+            self._passes = {
+                each.server: _Pass(highest=each.highest, number=each.number, at=each.at) for each in begin.passes
+            }
+            self._place = (begin.server, begin.number, begin.file, begin.offset, begin.row)
+            self._time_us, self._is_spread = begin.time_us, begin.is_spread
 
-    def take(self, places: Places, values: Texts) -> NDArray[np.bool_]:
-        """Which of the next messages are repeats."""
-        repeats = np.zeros(len(values), np.bool_)
-        told = np.flatnonzero(places.words[:, 0])
-        if not len(told):
-            return repeats
-        words, times_us = places.words[told], places.times_us[told]
-        if self._goes_on(words):
-            self._note_all(words, times_us, [values[number] or b"" for number in self._last(told, words)])
-            return repeats
-        for number, place, time_us in zip(told.tolist(), words.tolist(), times_us.tolist(), strict=True):
-            repeats[number] = self._is_repeat(place[1:], time_us, values[number] or b"")
-        return repeats
-
-    def _goes_on(self, words: NDArray[np.int64]) -> bool:
-        """Whether all changes are of one server, and follow each other and the mark in its log."""
-        server, at = words[:, 1], words[:, 2:]
-        if not bool((server == server[0]).all()) or not _ascend(at):
-            return False
-        mark = self.mark
-        if mark is None:
-            return True
-        if mark.left is not None:
-            return False
-        highest = self._highest.get(int(server[0]), -1)
-        first = at[0].tolist()
-        is_same = (int(server[0]), first[0]) == (mark.server, mark.number)
-        return first[0] > highest or (is_same and first[1:] > [mark.file, mark.offset, mark.row])
-
-    def _last(self, told: NDArray[np.intp], words: NDArray[np.int64]) -> list[int]:
-        """Numbers of the messages of the last transaction."""
-        begin = int(np.searchsorted(words[:, 2], words[-1, 2]))
-        found: list[int] = told[begin:].tolist()
-        return found
-
-    def _note_all(self, words: NDArray[np.int64], times_us: NDArray[np.int64], last: Sequence[bytes]) -> None:
-        place = words[-1, 1:].tolist()
-        mark = self.mark
-        is_same = mark is not None and (mark.server, mark.number) == tuple(place[:2]) and len(last) == len(words)
-        count, digests = (mark.count, mark.digests) if mark is not None and is_same else (0, ())
-        room = max(0, _MOST_DIGESTS - len(digests))
-        self._highest[place[0]] = max(place[1], self._highest.get(place[0], -1))
-        self.mark = self._marked(
-            place,
-            int(times_us[-1]),
-            count + len(last),
-            (*digests, *map(_digest, last[:room])),
-        )
-
-    def _is_repeat(self, place: Sequence[int], time_us: int, value: bytes) -> bool:
-        # A change that is written twice does less harm than one that is lost: whatever is not sure is a change.
-        mark = self.mark
-        if mark is not None:
-            server, number, file = place[:3]
-            is_past = time_us <= mark.time_us
-            if (server, number) == (mark.server, mark.number):
-                digest = _digest(value)
-                if digest and digest in mark.digests:
-                    self.mark = _with_left(mark, mark.count - mark.digests.index(digest) - 1)
-                    return True
-                if mark.left is not None and is_past and mark.left <= mark.count - len(mark.digests):
-                    self.mark = _with_left(mark, mark.left - 1)
-                    return True
-            elif (
-                server == mark.server
-                and number <= self._highest.get(server, -1)
-                and tuple(place[2:]) < (mark.file, mark.offset, mark.row)
-            ):
-                if not is_past or file < mark.file - 1:
-                    return False  # The mark stays: what follows may be repeats for sure.
-                self.mark = _with_left(mark, mark.count)  # the producer may have begun anew once more
-                return True
-        words = np.array([[1, *place]], np.int64)
-        self._note_all(words, np.array([time_us], np.int64), [value])
-        return False
-
-    def _marked(self, place: Sequence[int], time_us: int, count: int, digests: tuple[str, ...]) -> SourceMark:
-        server, number, file, offset, row = place
+    @property
+    def mark(self) -> SourceMark | None:
+        """How far the partition has come by now."""
+        if not self._place:
+            return None
+        text, left_out = self._seen.text()
+        server, number, file, offset, row = self._place
         return SourceMark(
-            highest=tuple(sorted(self._highest.items())),
+            passes=tuple(
+                ServerPass(
+                    server=name,
+                    highest=each.highest,
+                    number=each.number,
+                    at=None if each.at is None else max(0, each.at - left_out),
+                )
+                for name, each in sorted(self._passes.items())
+            ),
             server=server,
             number=number,
             file=file,
             offset=offset,
             row=row,
-            time_us=time_us,
-            count=count,
-            digests=digests,
+            time_us=self._time_us,
+            is_spread=self._is_spread,
+            seen=text,
         )
 
+    def take(self, places: Places, values: Texts) -> Told:
+        """Tells of the next messages."""
+        told = Told(np.zeros(len(values), np.bool_), np.zeros(len(values), np.bool_))
+        numbers = np.flatnonzero(places.words[:, 0])
+        if not len(numbers):
+            return told
+        words, times_us = places.words[numbers], places.times_us[numbers]
+        if self._goes_on(words):
+            self._note(words, int(times_us.max()))
+            self._seen.wait([values[number] or b"" for number in numbers[-MOST_SEEN:].tolist()])
+            return told
+        self._seen.index()
+        for number, place, time_us in zip(numbers.tolist(), words.tolist(), times_us.tolist(), strict=True):
+            found = hash_of(values[number] or b"")
+            if self._is_repeat(place[1], place[2], time_us, found):
+                told.repeats[number] = True
+                continue
+            if self._is_doubtful(place[1], place[2], time_us, found):
+                told.doubtful[number] = True
+                self._passes[place[1]] = replace(self._passes[place[1]], number=place[2], at=None)
+            else:
+                self._note(np.array([place], np.int64), time_us)
+            # What may be there twice proves nothing: a third one would be taken for it.
+            self._seen.add(0 if self._seen.places(found) else found)
+        return told
 
-def _with_left(mark: SourceMark, left: int) -> SourceMark:
-    # Behind the last one that was met nothing comes again, whatever its number is.
-    return replace(mark, left=left or None)
+    def _goes_on(self, words: NDArray[np.int64]) -> bool:
+        """Whether all changes are of one server, and follow each other and all before in its log: then none comes again."""
+        server, at = words[:, 1], words[:, 2:]
+        if not bool((server == server[0]).all()) or not _ascend(at):
+            return False
+        last = self._passes.get(int(server[0]))
+        first = tuple(at[0].tolist())
+        if last is None or first[0] > last.highest:
+            return True
+        is_newest = first[0] == last.highest and (int(server[0]), first[0]) == self._place[:2]
+        return is_newest and last.at is None and first[1:] > self._place[2:]
+
+    def _note(self, words: NDArray[np.int64], time_us: int) -> None:
+        """Notes changes that are new, of one server."""
+        server, number = words[-1, 1:3].tolist()
+        offsets = words[words[:, 2] == number, 4]
+        was_spread = self._is_spread or (self._place[3:4] != (int(offsets[0]),))
+        is_same = self._place[:2] == (server, number) and len(offsets) == len(words)
+        self._is_spread = (is_same and was_spread) or bool((offsets != offsets[0]).any())
+        last = self._passes.get(server)
+        highest = number if last is None else max(last.highest, number)
+        self._passes[server] = _Pass(highest=highest, number=number, at=None)
+        self._place = tuple(words[-1, 1:].tolist())
+        self._time_us = max(self._time_us, time_us)
+
+    def _is_repeat(self, server: int, number: int, time_us: int, found: int) -> bool:
+        """Whether a change is one that came; then the pass over its transaction goes on behind it."""
+        places, last = self._seen.places(found), self._passes.get(server)
+        if not places or last is None:
+            return False
+        at = self._proven(places, last, number, time_us, self._place[:2] == (server, number))
+        if at is None:
+            return False
+        self._passes[server] = _Pass(highest=last.highest, number=number, at=at + 1)
+        return True
+
+    def _proven(self, places: list[int], last: _Pass, number: int, time_us: int, is_newest: bool) -> int | None:  # noqa: FBT001
+        """Where the change stands that comes again; None: it may be another one."""
+        # In a log that was reset, the same number stands for another transaction: its time tells, unless only seconds are told.
+        if time_us % _SECOND_US == 0 and time_us + _SECOND_US > self._time_us:
+            return None
+        if last.number != number < last.highest:
+            return places[0]  # a later transaction came, so this one was there whole, and the producer began anew
+        if number == last.number and last.at is not None:
+            at = next((each for each in places if each >= last.at), None)
+            if at is not None:
+                return at
+        # Rows of a compressed transaction all stand at its own offset. In any other one, each has a place of its own.
+        return places[-1] if is_newest and self._is_spread else None
+
+    def _is_doubtful(self, server: int, number: int, time_us: int, found: int) -> bool:
+        # A lower number at a later time is one of a log that was reset.
+        last = self._passes.get(server)
+        is_lower = last is not None and number < last.highest and time_us <= self._time_us
+        return bool(self._seen.places(found)) or is_lower
 
 
 def _ascend(at: NDArray[np.int64]) -> bool:
@@ -166,12 +267,16 @@ def _ascend(at: NDArray[np.int64]) -> bool:
     return bool((steps[np.arange(len(steps)), first] > 0).all())
 
 
-def _digest(value: bytes) -> str:
-    """Of a message all but when it was sent, which stands behind its operation; "" where something else stands there, too."""
+def hash_of(value: bytes) -> int:
+    """Of a message all but when it was sent, which stands behind its operation; 0 where that is not all that stands there."""
+    is_with_schema = value.startswith(b'{"schema":')
     end = value.rfind(b'"op":')
     if not all(0 <= value.rfind(name) < end for name in (b'"before":', b'"after":', b'"source":')):
-        return ""
-    return blake2b(value[:end], digest_size=8).hexdigest()
+        return 0
+    if _SENT.fullmatch(value, end) is None or value.endswith(b"}}") != is_with_schema:
+        return 0
+    begin = value.find(b'"payload":') if is_with_schema else 0
+    return int.from_bytes(blake2b(value[begin:end], digest_size=8).digest(), "little") or 1
 
 
 def _place_of(value: bytes) -> list[int] | None:

@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 
 from connectors.readers.kafka.located.batches import LocatedRows, interleaved, never
 from connectors.readers.kafka.messages.events import Conventions, Event, RowSchema
-from connectors.readers.kafka.messages.whole_rows import check_whole, is_lone
+from connectors.readers.kafka.messages.whole_rows import check_whole, is_lone, lacks_values
 from connectors.readers.kafka.parts import ColumnRows, EventRows, moved
 from historian.changelog.chunks import Chunk, unread_chunk
+from historian.changelog.missing_columns import ABSENT, pack
 from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
 from historian.changelog.projection import project
 from historian.errors import SourceError, ValueUnrepresentable
@@ -51,7 +52,7 @@ class _Rows:
         if not isinstance(last, EventRows):
             last = EventRows()
             self.parts.append(last)
-        last.add(op, event.event_time_us, offset, event.number, row)
+        last.add(op, event.event_time_us, offset, event.number, row, event.unknown)
         self.count += 1
 
 
@@ -102,10 +103,14 @@ class ChunkMaker:
         self._open: dict[int, _Rows] = {}
         self._stopped: set[int] = set()
         self._unread: list[tuple[str, int, bytes, str]] = []
+        self._read: set[TableName] = set()
+        self._renamed: dict[TableName, tuple[TableName, int]] = {}
+        """Names of tables in the range that are not read, by what an earlier release called them, with an offset."""
 
     def take(self, offset: int, event: Event) -> Iterator[Chunk]:
         """Takes the next event; gives chunks that are full by then."""
         table = self._named(event.table, offset)
+        self._note_name(table, event.table, event.former_name, offset)
         if table is None or table.table_id in self._stopped or self._is_behind_stop(table, offset):
             return
         written, version = self._under(table, offset)
@@ -121,6 +126,12 @@ class ChunkMaker:
         for op, row in operations:
             rows.add(op, event, offset, row)
 
+    def _note_name(self, table: PlannedTable | None, name: TableName, former: TableName | None, offset: int) -> None:
+        if table is not None:
+            self._read.add(name)
+        elif former is not None:
+            self._renamed.setdefault(former, (name, offset))
+
     def take_located(self, found: Sequence[LocatedRows]) -> list[Chunk]:
         """Takes the next rows, as :meth:`take` takes the events that they are of; gives the same chunks under the same numbers.
 
@@ -134,6 +145,7 @@ class ChunkMaker:
                 if begin < end:
                     offset = int(rows.offsets[begin])
                     table = self._named(rows.known.table, offset)
+                    self._note_name(table, rows.known.table, rows.known.former_name, offset)
                     if table is not None and not self._is_behind_stop(table, offset):
                         by_table.setdefault(table.table_id, []).append(rows.part(begin, end))
         first, ended = self._sequence, list[tuple[int, Chunk]]()
@@ -180,7 +192,19 @@ class ChunkMaker:
             yield self._unread_ended()
 
     def rest(self) -> Iterator[Chunk]:
-        """The chunks of what is left."""
+        """The chunks of what is left.
+
+        Raises:
+            SourceError: an earlier release planned rows of a table under another name than it has by now, and they would be left out.
+        """
+        for name in sorted(self._named_at.keys() & self._renamed.keys() - self._read):
+            now, offset = self._renamed[name]
+            raise SourceError(
+                "a plan of an earlier release calls a table by another name: its rows would be left out",
+                where=f"{now} at {self._planned.file}:{offset}",
+                expected=str(name),
+                next_step="end that plan with the release that made it (historian run --once), or start another connector",
+            )
         for table_id, _ in sorted(self._open.items(), key=lambda each: _bounds(each[1])[0]):
             yield from self._ended(self._tables[table_id])
         if self._unread:
@@ -194,7 +218,7 @@ class ChunkMaker:
     def _operations(self, event: Event, offset: int, written: Snapshot) -> Iterable[tuple[Op, dict[str, Any]]]:
         before, after = event.before, event.after
         if self._normalized(event.table):
-            if is_lone(event) and after is not None:
+            if after is not None and (is_lone(event) or lacks_values(event)):
                 return ((Op.CORRECT_TO, after),)
             if event.keyed and before is not None:
                 return ((Op.RETRACT, {column.name: before.get(column.name) for column in written.columns}),)
@@ -297,6 +321,11 @@ class ChunkMaker:
                 for column, array in zip(rows.written.columns, arrays[len(CHUNK_COLUMNS) :], strict=True)
             ),
         ]
+        absent = [part.absent(rows.written) for part in rows.parts]
+        if any(each is not None for each in absent):
+            none = [np.zeros((len(each.arrays[0]), len(rows.written.columns)), np.bool_) for each in taken]
+            arrays.append(pack(np.concatenate([n if a is None else a for n, a in zip(none, absent, strict=True)])))
+            fields.append(pa.field(ABSENT, pa.binary()))
         batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
         target = rows.version.snapshot
         if target is not None and rows.written is not target:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from historian.errors import ChainBroken
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DeltaKeyedStates"]
 
-_OWNER, _TABLE = "historian.connector", "historian.table"
+_OWNER, _TABLE, _PATTERNS = "historian.connector", "historian.table", "historian.normalize"
 _PROPERTIES = {"delta.feature.domainMetadata": "supported"}
 
 
@@ -29,11 +31,12 @@ class DeltaKeyedStates(KeyedStates):
     Args:
         root: the directory, absolute or a URL.
         connector: identity of the connector, by which no other one's states are taken.
+        patterns: of the tables that have states, which each one keeps.
     """
 
-    def __init__(self, spark: SparkSession, root: str, connector: str) -> None:
+    def __init__(self, spark: SparkSession, root: str, connector: str, patterns: Sequence[str] = ()) -> None:
         self._kernel = Kernel(spark, signature(connector))
-        self._root, self._connector = root, connector
+        self._root, self._connector, self._patterns = root, connector, tuple(patterns)
         self._tables: dict[int, StateTable] = {}
         self._held: dict[int, int] = {}
         self._past: dict[int, TableView] = {}
@@ -51,7 +54,8 @@ class DeltaKeyedStates(KeyedStates):
         application = f"{self._connector}/state/{table_id}"
         view = self._kernel.view(path)
         if view is None:
-            marks = {_OWNER: self._connector, _TABLE: "" if snapshot is None else str(snapshot.name)}
+            name = "" if snapshot is None else str(snapshot.name)
+            marks = {_OWNER: self._connector, _TABLE: name, _PATTERNS: json.dumps(self._patterns)}
             view = self._kernel.create(path, STATE_SCHEMA, {**_PROPERTIES, **marks}, {})
         if view.property(_OWNER) != self._connector:
             raise ChainBroken(
@@ -73,6 +77,12 @@ class DeltaKeyedStates(KeyedStates):
         """See :class:`historian.normalizing.states.KeyedStates`."""
         return table_id in self._tables or self._kernel.view(f"{self._root}/{table_id}") is not None
 
+    def began_with(self, table_id: int) -> tuple[str, ...] | None:
+        """See :class:`historian.normalizing.states.KeyedStates`."""
+        view = self._kernel.view(f"{self._root}/{table_id}")
+        kept = None if view is None or view.property(_OWNER) != self._connector else view.property(_PATTERNS)
+        return tuple(json.loads(kept)) if kept else None
+
     def forget(self, table_id: int) -> None:
         """See :class:`historian.normalizing.states.KeyedStates`."""
         for known in (self._tables, self._held, self._past):
@@ -93,10 +103,19 @@ class DeltaKeyedStates(KeyedStates):
 
     def _before(self, view: TableView, application: str, plan: int) -> TableView:
         """The state as the plan before *plan* left it."""
-        found: TableView | None = view
-        while found is not None and found.transaction(application) >= plan:
-            found = self._kernel.view_at(view.path, found.version - 1) if found.version else None
-        if found is None:
+        if view.transaction(application) < plan:
+            return view
+        before: TableView | None = None
+        low, high, step = 0, view.version, 1
+        # What is looked for is mostly a version or two ago: steps get longer, and what lies between two is halved then.
+        while low < high:
+            at = max(low, high - step) if before is None else (low + high) // 2
+            looked = self._kernel.view_at(view.path, at)
+            if looked is not None and looked.transaction(application) >= plan:
+                high, step = at, 2 * step
+            else:
+                before, low, step = looked or before, at + 1, 1
+        if before is None:
             raise ChainBroken(
                 "a state does not keep what it held before a plan",
                 where=view.path,
@@ -104,4 +123,4 @@ class DeltaKeyedStates(KeyedStates):
                 found=f"the log of plan {view.transaction(application)} and later",
                 next_step="replicate the topics into another lake, from the start",
             )
-        return found
+        return before

@@ -13,7 +13,7 @@ import pytest
 from connectors.config import TableFilter
 from connectors.monitoring.normalization import NormalizationNote
 from connectors.pipeline.normalizing.stage import Normalizer, normalizer_of
-from databases.stores import a_plan
+from databases.stores import END, a_plan
 from historian.changelog.chunks import Chunk
 from historian.changelog.operations import Op
 from historian.ddl import parse_column_type
@@ -21,9 +21,12 @@ from historian.errors import HistorianError
 from historian.names import TableName
 from historian.normalizing.states import KeyedStates
 from historian.plans.plans import Plan
+from historian.schema.edits import CreateTable, RenameTable
 from historian.schema.snapshots import Snapshot
 from historian.store import Store
 from models.keyed_changes import MemoryState, chunk_of, planned, rows_of, snapshot_of, version_of
+from models.timelines import A as SERVER
+from models.timelines import capture, statement
 from sinks.contract.local_chunks import LocalChunks
 
 COLUMNS = {name: (number, parse_column_type("int", None, None)) for number, name in enumerate(("id", "n"), 1)}
@@ -33,8 +36,9 @@ EVERY = TableFilter()
 
 
 class MemoryStates(KeyedStates):
-    def __init__(self) -> None:
+    def __init__(self, *patterns: str) -> None:
         self.tables: dict[int, MemoryState] = {}
+        self.patterns = patterns
 
     def is_vacant(self) -> bool:
         return not self.tables
@@ -44,6 +48,9 @@ class MemoryStates(KeyedStates):
 
     def has(self, table_id: int) -> bool:
         return table_id in self.tables
+
+    def began_with(self, table_id: int) -> tuple[str, ...] | None:
+        return self.patterns if self.has(table_id) and self.patterns else None
 
     def forget(self, table_id: int) -> None:
         pass
@@ -129,3 +136,28 @@ def test_a_table_that_is_renamed_into_the_patterns_stops(store: Store) -> None:
         chunks.fill([lambda: iter([chunk_of([(Op.RETRACT, {"id": 2})], after)])])
         with normalizer.normalized(plan, chunks) as (whole, _):
             assert ["renamed" in head.stopped for head in whole.heads] == [True]
+
+
+def test_a_table_that_was_renamed_into_the_patterns_stops_again_behind_a_heal(store: Store) -> None:
+    old = replace(PLAIN, name=TableName("shop", "old"))
+    renamed = RenameTable(table=old.name, table_id=7, new=PLAIN.name)
+    store.record([capture(CreateTable(snapshot=old)), statement(2, f"{SERVER}:5", renamed)], END)
+    normalizer = Normalizer(MemoryStates(), TableFilter(("shop.t",)), store)
+    plan = replace(a_plan(3), tables=(planned(version_of(2, PLAIN)),))
+    for _ in range(2):
+        with closing(LocalChunks()) as chunks:
+            chunks.fill([lambda: iter([chunk_of([(Op.RETRACT, {"id": 2})], version_of(2, PLAIN))])])
+            with normalizer.normalized(plan, chunks) as (whole, _):
+                assert ["renamed" in head.stopped for head in whole.heads] == [True]
+
+
+def test_a_store_that_was_rebuilt_refuses_other_patterns_than_states_began_with(store: Store) -> None:
+    store.record([capture(CreateTable(snapshot=PLAIN))], END)
+    states = MemoryStates("shop.t")
+    states.at(1, 7, PLAIN)
+    with pytest.raises(HistorianError, match=r"another one than the connector began with.*shop\.t"):
+        Normalizer(states, EVERY, store).held(3)
+    assert Normalizer(states, TableFilter(("shop.t",)), store).held(3) == 2
+    states.tables.clear()
+    with pytest.raises(HistorianError, match=r"a state of .* is gone"):
+        normalized(Normalizer(states, TableFilter(("shop.t",)), store), 4, chunk_of([(Op.RETRACT, {"id": 1})], FIRST))

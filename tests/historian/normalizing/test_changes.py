@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from historian.changelog.chunks import Chunk
+from historian.changelog.missing_columns import pack
 from historian.changelog.operations import Op
 from historian.ddl import parse_column_type
 from historian.errors import TableStopped
@@ -18,6 +21,7 @@ from historian.schema.edits import AddColumn, SetPrimaryKey, TruncateTable
 from historian.schema.snapshots import ColumnType
 from models.keyed_changes import (
     MemoryState,
+    Row,
     chunk_of,
     plainly,
     planned,
@@ -147,6 +151,63 @@ def test_an_integer_key_that_gets_wider_is_the_same_key() -> None:
     assert counts == NormalCounts(unchanged=1)
 
 
+def lacking(chunk: Chunk, *columns: frozenset[int]) -> Chunk:
+    """*chunk* whose rows do not tell some columns, by their places."""
+    bits = np.array([[at in each for at in range(len(COLUMNS))] for each in columns])
+    rows = chunk.rows.append_column("absent", pack(bits))
+    return replace(chunk, rows=rows)
+
+
+NONE, S, BOTH = frozenset[int](), frozenset({2}), frozenset({1, 2})
+
+
+def test_values_that_a_change_does_not_tell_are_as_they_were() -> None:
+    state = MemoryState()
+    normalized(planned(FIRST), [chunk_of([(A, one(1, 1, "held")), (A, one(2, 2, "two"))], FIRST)], state)
+    first = chunk_of([(T, one(1, 5)), (T, one(2, 3, "new")), (A, one(3, 1, "made"))], FIRST)
+    second = chunk_of([(T, one(1)), (T, one(3, 2)), (T, one(2)), (T, one(1, 6))], FIRST, 1)
+    chunks = [lacking(first, S, NONE, NONE), lacking(second, BOTH, S, BOTH, S)]
+    found, counts = normalized(planned(FIRST), chunks, state)
+    assert rows_of(found, PLAIN) == [
+        (F, one(1, 1, "held")),
+        (T, one(1, 5, "held")),
+        (F, one(2, 2, "two")),
+        (T, one(2, 3, "new")),
+        (A, one(3, 1, "made")),
+        (F, one(3, 1, "made")),
+        (T, one(3, 2, "made")),
+        (F, one(1, 5, "held")),
+        (T, one(1, 6, "held")),
+    ]
+    assert counts == NormalCounts(unchanged=2)
+    again, _ = normalized(planned(FIRST), [chunk_of([(R, {"id": n}) for n in (1, 2, 3)], FIRST)], state)
+    assert rows_of(again, PLAIN) == [(R, one(1, 6, "held")), (R, one(2, 3, "new")), (R, one(3, 2, "made"))]
+
+
+@pytest.mark.parametrize("before", [[], [(A, one(1, 1, "x")), (R, {"id": 1})]])
+def test_a_value_that_nothing_tells_stops_the_table(before: list[Row]) -> None:
+    chunk = lacking(chunk_of([*before, (T, one(1, 5))], FIRST), *([NONE] * len(before)), S)
+    with pytest.raises(TableStopped, match="its key has no row that has it"):
+        normalized(planned(FIRST), [chunk], MemoryState())
+
+
+def test_a_value_that_is_not_told_and_came_with_a_later_column_is_its_default() -> None:
+    wide = snapshot_of({"id": COLUMNS["id"], "n": COLUMNS["n"], "s": (9, kind("int"))}, s={"initial": "7"})
+    second = version_of(2, wide, AddColumn(table=wide.name, column=wide.columns[-1], after=2))
+    old = snapshot_of({"id": COLUMNS["id"], "n": COLUMNS["n"]})
+    first = version_of(1, old)
+    state = MemoryState()
+    normalized(planned(first), [chunk_of([(A, {"id": 1, "n": 1})], first)], state)
+    found, _ = normalized(planned(first, second), [lacking(chunk_of([(T, one(1, 2))], second), S)], state)
+    assert rows_of(found, wide) == [(F, one(1, 1, 7)), (T, one(1, 2, 7))]  # type: ignore[arg-type]
+
+
+def test_a_value_that_is_not_told_is_never_null() -> None:
+    chunk = lacking(chunk_of([(A, one(1, 1)), (T, one(1, 5))], FIRST), NONE, S)
+    with pytest.raises(TableStopped, match="its key has no row that has it"):
+        normalized(planned(FIRST), [chunk], MemoryState())
+
+
 def test_a_table_without_a_key_stops() -> None:
     keyless = version_of(1, snapshot_of(COLUMNS, ()))
     with pytest.raises(TableStopped, match="the table has none"):
@@ -172,3 +233,23 @@ def test_different_keys_have_different_hashes() -> None:
     rows = chunk_of([(A, one(number)) for number in range(10_000)], FIRST).rows
     keys = keys_of(rows, PLAIN, PLAIN)
     assert len(np.unique(keys.high)) == len(np.unique(keys.low)) == 10_000
+
+
+@pytest.mark.parametrize("name", ["float", "double"])
+def test_a_key_is_found_by_its_number_whether_its_zero_has_a_sign_or_not(name: str) -> None:
+    signed = snapshot_of({"id": (1, kind(name)), "n": (2, kind("int"))})
+    version, state = version_of(1, signed), MemoryState()
+    normalized(planned(version), [chunk_of([(A, {"id": -0.0, "n": 1})], version)], state)
+    chunks, counts = normalized(planned(version), [chunk_of([(R, {"id": 0.0})], version)], state)
+    assert rows_of(chunks, signed) == [(R, {"id": -0.0, "n": 1})]
+    assert counts == NormalCounts()
+
+
+def test_keys_that_a_collation_compares_alike_are_those_of_two_rows() -> None:
+    """A source's log has each row's key as it is stored, so changes of one row have one spelling."""
+    text = snapshot_of({"id": (1, kind("varchar(20)")), "n": (2, kind("int"))})
+    version, state = version_of(1, text), MemoryState()
+    normalized(planned(version), [chunk_of([(A, {"id": "a", "n": 1})], version)], state)
+    chunks, counts = normalized(planned(version), [chunk_of([(T, {"id": "A", "n": 2})], version)], state)
+    assert rows_of(chunks, text) == [(A, {"id": "A", "n": 2})]
+    assert counts == NormalCounts(unseen_updates=1)

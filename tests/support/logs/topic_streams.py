@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from connectors.readers.kafka.debezium.changes import UNAVAILABLE
 from connectors.readers.kafka.messages.batch import Batch, Texts
 from historian.ddl import parse_column_type
 from historian.names import TableName
@@ -50,7 +51,7 @@ def _number(low: int, high: int) -> st.SearchStrategy[int]:
     return st.one_of(st.integers(low, high), st.sampled_from([low, high, 0, -1, 1]).filter(lambda n: low <= n <= high))
 
 
-ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+ANY_TEXT = st.one_of(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), st.just(UNAVAILABLE))
 LATIN1 = st.text(st.characters(max_codepoint=255), max_size=9)
 DECIMAL = st.decimals(min_value=-9999, max_value=9999, places=3, allow_nan=False)
 DOUBLE = st.floats(allow_nan=False, allow_infinity=False)
@@ -159,6 +160,70 @@ def _statement(at_ms: int) -> dict[str, Any]:
     return {"database": "shop", "table": "t", "type": "ALTER", "isDdl": True, "es": at_ms, "sql": sql}
 
 
+_SERVERS: tuple[dict[str, str], ...] = (
+    {"connector": "mysql"},
+    {"connector": "postgresql", "db": "inventory", "schema": "shop"},
+    {"connector": "oracle", "db": "inventory", "schema": "shop"},
+    {"connector": "sqlserver", "schema": "dbo"},
+)
+"""What is told of the source; a table of SQL Server's is named by both."""
+
+_Made = tuple[dict[str, Any] | None, dict[str, Any]]
+"""A statement that comes before, and the message."""
+
+
+@st.composite
+def _canal(
+    draw: Any, kind: str, before: dict[str, Any], after: dict[str, Any], source: dict[str, Any], names: list[str]
+) -> _Made:
+    statement = _statement(draw(_MOMENT_MS)) if draw(st.integers(0, 19)) == 0 else None
+    changed = {name: value for name, value in before.items() if draw(st.booleans())}
+    count = draw(st.integers(1, 3))
+    return statement, {
+        "data": [after] * count,
+        "database": "shop",
+        "es": draw(_MOMENT_MS),
+        "isDdl": False,
+        "mysqlType": {name: KINDS[name].type for name in names},
+        "old": [changed] * count if kind == "u" else None,
+        "pkNames": ["long"],
+        "table": source["table"],
+        "type": {"c": "INSERT", "u": "UPDATE", "d": "DELETE"}[kind],
+    }
+
+
+@st.composite
+def _maxwell(
+    draw: Any, kind: str, before: dict[str, Any], after: dict[str, Any], source: dict[str, Any], _names: list[str]
+) -> _Made:
+    statement = None
+    if draw(st.integers(0, 19)) == 0:
+        statement = {"type": "table-alter", "database": "shop", "table": "t", "sql": "alter table t comment 'c'"}
+        statement["ts"] = draw(_MOMENT_MS)
+    message = {
+        "database": "shop",
+        "table": source["table"],
+        "type": {"c": "insert", "u": "update", "d": "delete"}[kind],
+        "ts": draw(_MOMENT_MS) // 1000,
+        "data": after,
+    }
+    if kind == "u":
+        message["old"] = {name: value for name, value in before.items() if draw(st.booleans())}
+    if draw(st.booleans()):
+        message["primary_key_columns"] = draw(st.sampled_from([["long"], ["long"], ["text"], []]))
+    return statement, message
+
+
+def _enveloped(
+    kind: str, before: dict[str, Any], after: dict[str, Any], source: dict[str, Any], _names: list[str]
+) -> st.SearchStrategy[_Made]:
+    rows = {"before": None if kind == "c" else before, "after": None if kind == "d" else after}
+    return st.just((None, {**rows, "source": source, "op": kind, "ts_ms": 18}))
+
+
+_MESSAGES = {"canal_json": _canal, "maxwell": _maxwell}
+
+
 @st.composite
 def streams(draw: Any, form: str) -> tuple[Snapshot, list[Message]]:
     """A table and messages of the format *form*, most of which are of it."""
@@ -169,6 +234,7 @@ def streams(draw: Any, form: str) -> tuple[Snapshot, list[Message]]:
     strange = draw(st.booleans())
     messages = list[Message]()
     style = draw(st.integers(0, 3))
+    server = draw(st.sampled_from(_SERVERS))
     for _ in range(draw(st.integers(1, 12))):
         if strange and draw(st.integers(0, 5)) == 0:
             style = draw(st.integers(0, 3))
@@ -184,33 +250,13 @@ def streams(draw: Any, form: str) -> tuple[Snapshot, list[Message]]:
             "table": "t" if draw(st.integers(0, 9)) else "u",
             "ts_ms": 17,
             "ts_us": 17001,
+            **server,
         }
         if strange:
             source["ts_us"] = draw(st.sampled_from([None, 17001, True, 1.5, "1"]))
-        if form == "canal_json":
-            if draw(st.integers(0, 19)) == 0:
-                messages.append((None, _texted(_statement(draw(_MOMENT_MS)), style).encode()))
-            changed = {k: v for k, v in before.items() if draw(st.booleans())}
-            count = draw(st.integers(1, 3))
-            message: dict[str, Any] = {
-                "data": [after] * count,
-                "database": "shop",
-                "es": draw(_MOMENT_MS),
-                "isDdl": False,
-                "mysqlType": {name: KINDS[name].type for name in names},
-                "old": [changed] * count if kind == "u" else None,
-                "pkNames": ["long"],
-                "table": source["table"],
-                "type": {"c": "INSERT", "u": "UPDATE", "d": "DELETE"}[kind],
-            }
-        else:
-            message = {
-                "before": None if kind == "c" else before,
-                "after": None if kind == "d" else after,
-                "source": source,
-                "op": kind,
-                "ts_ms": 18,
-            }
+        statement, message = draw(_MESSAGES.get(form, _enveloped)(kind, before, after, source, names))
+        if statement is not None:
+            messages.append((None, _texted(statement, style).encode()))
         if strange and draw(st.integers(0, 9)) == 0:
             message[draw(st.sampled_from(list(message)))] = draw(STRANGE)
         text = _texted(message, style)

@@ -22,7 +22,7 @@ from historian.errors import UnsupportedEvent
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from connectors.readers.kafka.avro.events import AvroEventReader
+    from connectors.readers.kafka.avro.events import AvroEvents
     from connectors.readers.kafka.messages.batch import Batch, Texts
     from connectors.readers.kafka.messages.events import Field
     from historian.schema.snapshots import ColumnType
@@ -37,7 +37,7 @@ _NONE, _NO_HEADER = -1, -2
 class AvroLocator(Locator):
     """Finds the rows of batches that *reader* reads one by one; *lone* as of :class:`Locator`. Not for several threads at once."""
 
-    def __init__(self, reader: AvroEventReader, lone: Lone = never) -> None:
+    def __init__(self, reader: AvroEvents, lone: Lone = never) -> None:
         self._reader, self._lone = reader, lone
         self.tombstones = True
         self._by_schemas: dict[tuple[int, int], list[AvroProgram]] = {}
@@ -90,7 +90,7 @@ class AvroLocator(Locator):
                 written=None,
                 prefix=value[:HEADER_BYTES],
             )
-            return AvroProgram(self._reader.writer(value), known, lone_updates=self._lone(known.table))
+            return AvroProgram(self._reader.schema(value), known, lone_updates=self._lone(known.table))
         except (UnsupportedEvent, Unwalkable):
             return None
 

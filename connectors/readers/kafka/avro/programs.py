@@ -242,6 +242,10 @@ class AvroProgram:
         """The address of the row images."""
         return int(self._images.ctypes.data)
 
+    def places(self, texts: Texts, meta: NDArray[np.int64], messages: NDArray[np.int64]) -> NDArray[np.int64]:  # noqa: ARG002 as others
+        """Nobody looks, see :class:`connectors.readers.kafka.located.programs.RowProgram`."""
+        return np.zeros((len(messages), 6), np.int64)
+
     def values(self, texts: Texts, rows: NDArray[np.intp], column: int) -> list[Any]:
         """The values of a column in *rows* as the library reads them, see :class:`connectors.readers.kafka.located.programs.RowProgram`."""
         name = next(each for each, slot in self.slots.items() if slot == column)

@@ -1,6 +1,7 @@
-"""Debezium's change events as JSON with their schema inline: what schema a message has, and its row as values.
+"""Debezium's change events, with their schema inline or in a registry: what schema a message has, and its row as values.
 
 Which version a schema is does not belong here (:mod:`connectors.tracking`).
 
-Open to other rooms: ``changes``, ``columnar``, ``envelope``, ``events``, ``names``, ``schemas``, ``values``.
+Open to other rooms: ``changes``, ``columnar``, ``doubts``, ``envelope``, ``events``, ``names``, ``registered``, ``schema_changes``, ``schemas``,
+``values``.
 """

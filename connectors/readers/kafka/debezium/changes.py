@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import re
+import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from connectors.readers.kafka.debezium.documents import document_change
-from connectors.readers.kafka.debezium.names import is_of_mysql, table_name
+from connectors.readers.kafka.debezium.names import former_name, is_of_mysql, table_name
 from connectors.readers.kafka.debezium.times import time_us
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent
 from historian.errors import UnsupportedEvent
 from historian.names import TableName
 
-__all__ = ["UNAVAILABLE", "changed", "is_change", "truncated"]
+__all__ = ["PLACEHOLDERS", "UNAVAILABLE", "changed", "is_change", "settled", "truncated", "with_known"]
 
 UNAVAILABLE = "__debezium_unavailable_value"
 """What stands for a value that an update did not change and the source's log does not hold (PostgreSQL's TOAST, LOBs of Oracle)."""
 
-_UNAVAILABLE = (UNAVAILABLE, UNAVAILABLE.encode(), base64.b64encode(UNAVAILABLE.encode()).decode())
+_UUID = str(uuid.UUID(bytes=hashlib.md5(UNAVAILABLE.encode(), usedforsecurity=False).digest(), version=3))
+PLACEHOLDERS: tuple[Any, ...] = (
+    UNAVAILABLE,
+    base64.b64encode(UNAVAILABLE.encode()).decode(),
+    _UUID,
+    [UNAVAILABLE],
+    [base64.b64encode(UNAVAILABLE.encode()).decode()],
+    [_UUID],
+    [*UNAVAILABLE.encode()],
+    {UNAVAILABLE: UNAVAILABLE},
+)
+"""How it stands in JSON: of text, bytes and UUIDs, of arrays of them and of numbers, of an hstore."""
+
+_UNAVAILABLE = (*PLACEHOLDERS, UNAVAILABLE.encode(), [UNAVAILABLE.encode()])
 _PLACES = ("file", "pos", "lsn", "scn", "commit_lsn", "change_lsn")
 _PLAIN = re.compile(r"[\w:.-]+", re.ASCII)
-_EMPTY = (None, 0, "", False, b"", "AA==")
-"""What a connector of PostgreSQL fills a former row with, of which its log holds the key alone."""
 
 
 def is_change(payload: Mapping[str, Any]) -> bool:
@@ -37,6 +51,8 @@ def changed(
     where: str,
     unlike: Callable[[str, str], UnsupportedEvent],
     key: Callable[[], Mapping[str, Any] | None] = lambda: None,
+    *,
+    full_identity: bool = False,
 ) -> Event | SqlEvent | None:
     """The event of an envelope, a statement for a TRUNCATE; None for a message of the source's log, which changes no row.
 
@@ -45,6 +61,7 @@ def changed(
         where: names the message in errors.
         unlike: makes the error of a message that is no envelope, of *where* and what was found.
         key: gives the fields of the message's key, where it has any.
+        full_identity: see :class:`connectors.readers.kafka.messages.modes.DebeziumModes`.
 
     Raises:
         UnsupportedEvent: it is no envelope, or of a kind that is not read yet.
@@ -71,24 +88,29 @@ def changed(
     before, after = payload.get("before"), payload.get("after")
     if not isinstance(before, dict | None) or not isinstance(after, dict | None):
         raise unlike(where, "`before` or `after` is no row")
-    at_us, keyed = time_us(source, where, unlike), False
-    if op == "d" and (before is None or source.get("connector") == "postgresql"):
+    at_us = time_us(source, where, unlike)
+    event = Event(table=table_name(source), schema=schema(), op=op, before=before, after=after, event_time_us=at_us)
+    return settled(event, source, key, full_identity=full_identity)
+
+
+def settled(
+    event: Event, source: Mapping[str, Any], key: Callable[[], Mapping[str, Any] | None], *, full_identity: bool
+) -> Event:
+    """*event* as far as its ``source`` has its rows: by the key alone, or without values that did not change; and what its table was called.
+
+    Arguments are those of :func:`changed`.
+    """
+    event = replace(event, former_name=former_name(source))
+    before, after = event.before, event.after
+    # What its log does not hold a connector of PostgreSQL fills with defaults and zeros, which nothing tells from values.
+    if event.op == "d" and (before is None or (source.get("connector") == "postgresql" and not full_identity)):
         fields = key()
-        if fields and (before is None or _has_key_alone(before, fields)):
-            before, keyed = dict(fields), True
-    unknown: tuple[str, ...] = ()
-    if after is not None and op != "d" and not is_of_mysql(source):
-        after, unknown = _with_known(before, after)
-    return Event(
-        table=table_name(source),
-        schema=schema(),
-        op=op,
-        before=before,
-        after=after,
-        event_time_us=at_us,
-        keyed=keyed,
-        unknown=unknown,
-    )
+        if fields:
+            return replace(event, before=dict(fields), keyed=True)
+    if after is not None and event.op != "d" and not is_of_mysql(source):
+        whole, unknown = with_known(before, after)
+        return replace(event, after=whole, unknown=unknown)
+    return event
 
 
 def truncated(table: TableName, event_time_us: int, place: str = "") -> SqlEvent:
@@ -105,19 +127,18 @@ def _place(source: Mapping[str, Any]) -> str:
     return text if _PLAIN.fullmatch(text) else ""
 
 
-def _has_key_alone(before: Mapping[str, Any], key: Mapping[str, Any]) -> bool:
-    """Whether a former row of PostgreSQL's has no values besides its key's, as by default (REPLICA IDENTITY DEFAULT)."""
-    others = [value for name, value in before.items() if name not in key]
-    return bool(others) and all(
-        isinstance(value, type(None) | int | str | bytes) and value in _EMPTY for value in others
-    )
-
-
-def _with_known(before: Mapping[str, Any] | None, after: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def with_known(before: Mapping[str, Any] | None, after: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """*after* with values that did not change from *before*, and the names of those that the message does not have."""
-    lacking = [name for name, value in after.items() if isinstance(value, str | bytes) and value in _UNAVAILABLE]
+    lacking = [
+        name for name, value in after.items() if isinstance(value, str | bytes | list | dict) and value in _UNAVAILABLE
+    ]
     if not lacking:
         return after, ()
-    held = {name: before[name] for name in lacking if before and name in before and before[name] not in _UNAVAILABLE}
+    # A value that a log leaves out since it is long is no NULL: such a former row has the key alone.
+    held = {
+        name: before[name]
+        for name in lacking
+        if before and before.get(name) is not None and before[name] not in _UNAVAILABLE
+    }
     unknown = tuple(name for name in lacking if name not in held)
     return {**after, **held, **dict.fromkeys(unknown)}, unknown

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from connectors.readers.kafka.debezium.envelope import MEMBERS
 from connectors.readers.kafka.debezium.events import PAYLOAD, EventReader
+from connectors.readers.kafka.debezium.names import is_by_schema, is_of_mysql
 from connectors.readers.kafka.debezium.times import LAST_US
 from connectors.readers.kafka.located import columns
 from connectors.readers.kafka.located.forms import JsonForm
@@ -31,6 +32,8 @@ FORM = JsonForm(
     op="op",
     ops={"c": "c", "r": "r", "u": "u", "d": "d"},
     database="source.db",
+    schema="source.schema",
+    server=("source.connector", "source.schema", "source.db"),
     table="source.table",
     time="source.ts_us",
     time_unit_us=1,
@@ -59,9 +62,10 @@ def known_of(reader: EventReader, key: bytes | None, value: bytes) -> Known | No
         event = reader.event(key, value, "")
     except UnsupportedEvent:
         return None
-    if not isinstance(event, Event) or not reader.is_plain(value) or not (key is None or PAYLOAD in key):
+    source = reader.plain_source(value)
+    if not isinstance(event, Event) or source is None or not (key is None or PAYLOAD in key):
         return None
-    if not is_plain_change(event):
+    if not is_plain_change(event) or not (is_of_mysql(source) or is_by_schema(source)):
         return None
     return Known(
         table=event.table,
@@ -70,6 +74,9 @@ def known_of(reader: EventReader, key: bytes | None, value: bytes) -> Known | No
         written=None,
         prefix=value[: value.index(PAYLOAD) + len(PAYLOAD)],
         key=b"" if key is None else key[: key.index(PAYLOAD) + len(PAYLOAD)],
+        by_schema=is_by_schema(source),
+        former_name=event.former_name,
+        connector=str(source.get("connector")).encode() if is_by_schema(source) else b"",
     )
 
 

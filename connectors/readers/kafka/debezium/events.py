@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
 from connectors.readers.kafka.debezium.changes import changed, is_change
-from connectors.readers.kafka.debezium.names import is_of_mysql
-from connectors.readers.kafka.debezium.schemas import UNLIKE_A_SCHEMA, columns_of
+from connectors.readers.kafka.debezium.schemas import UNLIKE_A_SCHEMA, row_schema
 from connectors.readers.kafka.debezium.statements import statement_of, watermark_of
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent, Watermark
+from connectors.readers.kafka.messages.modes import DEFAULT_MODES, DebeziumModes
 from connectors.readers.kafka.messages.parsing import parsed
 from historian.errors import UnsupportedEvent
 
@@ -31,11 +32,11 @@ class EventReader:
 
     Args:
         statements: changes of schemas, and watermarks, stand among the rows (TiCDC); else such messages are passed over.
-        binary: see :func:`connectors.readers.kafka.debezium.schemas.columns_of`.
+        modes: of the connector, as far as schemas do not tell.
     """
 
-    def __init__(self, *, statements: bool = False, binary: str = "bytes") -> None:
-        self._statements, self._binary = statements, binary
+    def __init__(self, *, statements: bool = False, modes: DebeziumModes = DEFAULT_MODES) -> None:
+        self._statements, self._modes = statements, modes
         self._schemas: dict[tuple[bytes, bytes], RowSchema] = {}
 
     def events(
@@ -71,15 +72,25 @@ class EventReader:
         if not is_change(payload) and any(name in text for name in _NO_ROWS):
             return None
         return changed(
-            payload, lambda: self._schema(key, text, where), where, _unlike, lambda: self._key_fields(key, where)
+            payload,
+            lambda: self._schema(key, text, where),
+            where,
+            _unlike,
+            lambda: self._key_fields(key, where),
+            full_identity=self._modes.full_identity,
         )
 
-    def is_plain(self, value: bytes) -> bool:
-        """Whether a message stands in the converter's own form, and its table is named by what compiled code compares."""
+    @property
+    def full_identity(self) -> bool:
+        """See :class:`connectors.readers.kafka.messages.modes.DebeziumModes`."""
+        return self._modes.full_identity
+
+    def plain_source(self, value: bytes) -> Mapping[str, Any] | None:
+        """The ``source`` of a message that stands in the converter's own form; None of another one."""
         if not value.startswith(_SCHEMA) or PAYLOAD not in value:
-            return False
+            return None
         source = self._parts(value, "a message")[1].get("source")
-        return isinstance(source, dict) and is_of_mysql(source)
+        return source if isinstance(source, dict) else None
 
     def _parts(self, value: bytes, where: str) -> tuple[bytes, dict[str, Any]]:
         """A message's inline schema as text, and its payload."""
@@ -111,10 +122,9 @@ class EventReader:
         if len(self._schemas) >= _REMEMBERED:
             self._schemas.clear()
         try:
-            envelope = orjson.loads(text)
-            row = next(each for each in envelope["fields"] if each["field"] == "after")
-            names = tuple(str(each["field"]) for each in orjson.loads(key_text)["fields"]) if key_text else ()
-            found = RowSchema(fields=columns_of(row, where, self._binary), key=names)
+            row = next(each for each in orjson.loads(text)["fields"] if each["field"] == "after")
+            key_fields = orjson.loads(key_text)["fields"] if key_text else ()
+            found = row_schema(row["fields"], key_fields, where, self._modes.binary)
         except UNLIKE_A_SCHEMA as error:
             raise _unlike(where, f"an inline schema that is none of a change event: {error!r}") from None
         self._schemas[key_text, text] = found

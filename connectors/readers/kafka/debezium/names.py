@@ -7,7 +7,7 @@ from typing import Any
 
 from historian.names import TableName
 
-__all__ = ["is_of_mysql", "schema_name", "table_name"]
+__all__ = ["former_name", "is_by_schema", "is_of_mysql", "schema_name", "table_name"]
 
 
 def schema_name(connector: Any, database: Any, schema: str) -> str:
@@ -23,6 +23,18 @@ def table_name(source: Mapping[str, Any]) -> TableName:
     return TableName(str(database or ""), str(source.get("table") or source.get("collection") or ""))
 
 
+def former_name(source: Mapping[str, Any]) -> TableName | None:
+    """What releases before this one called the table, by its database alone; None where that is no other name."""
+    found = TableName(str(source.get("db") or ""), str(source.get("table") or source.get("collection") or ""))
+    return None if is_of_mysql(source) or found == table_name(source) else found
+
+
 def is_of_mysql(source: Mapping[str, Any]) -> bool:
     """Whether tables are named by database and table alone, which compiled code compares."""
     return not isinstance(source.get("schema"), str) and source.get("collection") is None
+
+
+def is_by_schema(source: Mapping[str, Any]) -> bool:
+    """Whether tables are named by schema and table alone, as PostgreSQL's and Oracle's are."""
+    is_named_so = isinstance(source.get("schema"), str) and source.get("connector") != "sqlserver"
+    return is_named_so and source.get("collection") is None

@@ -8,11 +8,11 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 from connectors.readers.kafka.debezium.source_types import declared_bytes, declared_type
-from connectors.readers.kafka.messages.events import Field
+from connectors.readers.kafka.messages.events import Field, RowSchema
 from historian.errors import UnsupportedEvent
 from historian.schema.snapshots import Column, ColumnType
 
-__all__ = ["ENCODED", "UNLIKE_A_SCHEMA", "columns_of", "labels_of"]
+__all__ = ["ENCODED", "UNLIKE_A_SCHEMA", "columns_of", "labels_of", "row_schema"]
 
 ENCODED = "historian.binary"
 """A parameter of fields that are text and whose columns are bytes: how they are written."""
@@ -95,6 +95,15 @@ def columns_of(schema: Mapping[str, Any], where: str, binary: str = "bytes") -> 
         UnsupportedEvent: a type that is not read yet.
     """
     return tuple(_field(each, where, binary) for each in schema["fields"])
+
+
+def row_schema(row: Any, key: Any, where: str, binary: str = "bytes") -> RowSchema:
+    """The schema of rows, of their fields and those of their key; arguments and errors as of :func:`columns_of`.
+
+    Raises:
+        KeyError, TypeError, ValueError: fields are none of Kafka Connect's, see :data:`UNLIKE_A_SCHEMA`.
+    """
+    return RowSchema(fields=columns_of({"fields": row}, where, binary), key=tuple(str(each["field"]) for each in key))
 
 
 def labels_of(allowed: str) -> tuple[str, ...]:

@@ -3,5 +3,5 @@
 A format with a schema of its own in each message does not belong here (:mod:`connectors.readers.kafka.debezium`), nor what a version
 is (:mod:`connectors.tracking`).
 
-Open to other rooms: ``columnar``, ``decoder``, ``schemas``, ``tables``, ``values``.
+Open to other rooms: ``columnar``, ``decoder``, ``inferring``, ``schemas``, ``tables``, ``values``.
 """

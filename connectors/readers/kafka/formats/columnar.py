@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from connectors.readers.kafka.debezium.names import is_by_schema, is_of_mysql
 from connectors.readers.kafka.formats.decoder import LAST_US
 from connectors.readers.kafka.formats.values import ADAPTIVE
 from connectors.readers.kafka.located import columns
@@ -37,6 +38,8 @@ def form_of(form: FlatFormat) -> JsonForm | None:
         ops=form.ops,
         database=form.database,
         table=form.table,
+        schema=form.schema,
+        server=(f"{form.source}.connector", form.schema, form.database) if form.source else (),
         time=form.time,
         time_unit_us=form.time_unit_us,
         time_bounds_us=(0, LAST_US),
@@ -70,10 +73,19 @@ def known_of(decoder: FlatDecoder, key: bytes | None, value: bytes) -> Known | N
         or any(isinstance(each, Event) and not is_plain_change(each) for each in events)
     ):
         return None
-    if decoder.format.schema and not decoder.names_database(value):
+    source = decoder.source(value)
+    if not (is_of_mysql(source) or is_by_schema(source)):
         return None
     names = tuple(dict.fromkeys(name for row in rows for name in row))
-    return Known(table=first.table, names=names, schema=first.schema, written=first.written)
+    return Known(
+        table=first.table,
+        names=names,
+        schema=first.schema,
+        written=first.written,
+        by_schema=is_by_schema(source),
+        former_name=first.former_name,
+        connector=str(source.get("connector")).encode() if is_by_schema(source) else b"",
+    )
 
 
 def told_of(decoder: FlatDecoder, form: JsonForm, key: bytes | None, value: bytes) -> Known | None:
@@ -100,7 +112,7 @@ def reading_of(kind: ColumnType, written: Conventions) -> columns.Reading | None
     if kind.shape:
         return None
     if name in (*INTEGER_TYPES, "year"):
-        return columns.integers(wanted, texts=True, wraps=name == "bigint" and kind.unsigned and written.debezium)
+        return columns.integers(wanted, texts=True, wraps=name == "bigint" and kind.unsigned and written.wraps)
     if name in ("float", "double"):
         return columns.doubles(wanted, texts=True)
     if name == "decimal" and pa.types.is_decimal(wanted):

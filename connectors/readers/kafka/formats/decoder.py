@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from connectors.readers.kafka.debezium.changes import truncated
+from connectors.readers.kafka.debezium.changes import settled, truncated
 from connectors.readers.kafka.debezium.names import schema_name
 from connectors.readers.kafka.formats.schemas import UNTOLD, inferred, told
 from connectors.readers.kafka.formats.tables import FlatFormat
@@ -35,11 +35,19 @@ class FlatDecoder:
         format: its table.
         zone: of TIMESTAMPs that are written without one.
         tells: events say what schema their message has; else they say none, for rows whose schema a plan knows.
+        full_identity: see :class:`connectors.readers.kafka.messages.modes.DebeziumModes`.
     """
 
-    def __init__(self, format: FlatFormat, *, zone: str = "UTC", tells: bool = True) -> None:  # noqa: A002 its name
+    def __init__(
+        self,
+        format: FlatFormat,  # noqa: A002 its name
+        *,
+        zone: str = "UTC",
+        tells: bool = True,
+        full_identity: bool = False,
+    ) -> None:
         self.format = format
-        self._tells = tells
+        self._tells, self._full_identity = tells, full_identity
         self._written = replace(format.written, zone=zone)
         self._told: dict[tuple[TableName, str], RowSchema] = {}
         self._inferred: dict[TableName, RowSchema] = {}
@@ -83,9 +91,20 @@ class FlatDecoder:
             raise only_key_sent(where, f"{form.partial}: true", f"set at the producer: {form.partial_fix}")
         return self._rows(message, form.ops[op], key, where)
 
-    def names_database(self, value: bytes) -> bool:
-        """Whether the table of a message has its database's name, and not that of a schema."""
-        return _at(self._loaded(value), self.format.schema) is None
+    @property
+    def inferred(self) -> Mapping[TableName, RowSchema]:
+        """What rows have told of their tables so far, where messages tell no types."""
+        return self._inferred
+
+    @property
+    def full_identity(self) -> bool:
+        """See :class:`connectors.readers.kafka.messages.modes.DebeziumModes`."""
+        return self._full_identity
+
+    def source(self, value: bytes) -> Mapping[str, Any]:
+        """The envelope's ``source`` of a message, where its format has such a thing."""
+        found = _at(self._loaded(value), self.format.source)
+        return found if isinstance(found, dict) else {}
 
     # ---- rows ------------------------------------------------------------------------------------------------------
     def _rows(self, message: Mapping[str, Any], op: str, key: bytes | None, where: str) -> tuple[Event, ...]:
@@ -116,24 +135,26 @@ class FlatDecoder:
         time_us = self._time_us(message, form.time_unit_us, where)
         columns = self._key(message, key)
         events = []
+        source = _at(message, form.source)
         for number, row in enumerate(after):
             former = None
             if old is not None:
                 # What `old` names had another value, NULL too; what it does not name had the same.
                 former = {**row, **old[number]} if form.former == "overlay" else dict(old[number])
-            events.append(
-                Event(
-                    table=table,
-                    schema=self._schema(table, message, row, former, columns) if self._tells else UNTOLD,
-                    op=op,
-                    before=dict(row) if op == "d" else former,
-                    after=None if op == "d" else dict(row),
-                    event_time_us=time_us,
-                    number=number,
-                    written=self._written,
-                    keyed=keyed,
-                )
+            event = Event(
+                table=table,
+                schema=self._schema(table, message, row, former, columns) if self._tells else UNTOLD,
+                op=op,
+                before=dict(row) if op == "d" else former,
+                after=None if op == "d" else dict(row),
+                event_time_us=time_us,
+                number=number,
+                written=self._written,
+                keyed=keyed,
             )
+            if isinstance(source, dict):
+                event = settled(event, source, lambda: self._key_fields(key), full_identity=self._full_identity)
+            events.append(event)
         return tuple(events)
 
     def _schema(

@@ -19,6 +19,7 @@ class FlatFormat:
         title: for people; ``shape``: what a message looks like, for errors.
         database, table: of the source; ``qualified``: the table's field is ``DATABASE.TABLE``.
         schema: a field that has the database's place where it is not NULL.
+        source: that of Debezium's envelope, which tells how much of its rows a database's log has.
         op: the field of the operation; ``ops``: its values as c(reate), r(ead of a snapshot), u(pdate), d(elete).
         passed_over: values of ``op`` that are no change of a row, nor a statement.
         watermark: of them, that of a message which promises that all before ``watermark_at``, TiDB's timestamp, was sent.
@@ -46,6 +47,7 @@ class FlatFormat:
     database: str
     table: str
     schema: str = ""
+    source: str = ""
     qualified: bool = False
     op: str
     ops: Mapping[str, str]
@@ -199,6 +201,7 @@ _DEBEZIUM = FlatFormat(
     database="source.db",
     table="source.table",
     schema="source.schema",
+    source="source",
     op="op",
     ops={"c": "c", "r": "r", "u": "u", "d": "d"},
     passed_over=frozenset(("m",)),
@@ -214,7 +217,7 @@ _DEBEZIUM = FlatFormat(
     without_types="give the tables by source.schema, or have the connector write its schema (schemas.enable=true, format: debezium_json)",
     tombstones=True,
     exact=True,
-    written=Conventions(shapes="wkb", documents="text", debezium=True, decimal="base64"),
+    written=Conventions(shapes="wkb", documents="text", debezium=True, decimal="base64", wraps=True),
     members=MEMBERS,
 )
 

@@ -67,7 +67,7 @@ def _reading(kind: ColumnType, written: Conventions) -> _Read:
         return geometry
     if name in BYTE_TYPES or (name in _SHAPES and written.shapes):
         return _bytes(kind, written)
-    if name == "bigint" and kind.unsigned and written.debezium:
+    if name == "bigint" and kind.unsigned and written.wraps:
         return _unsigned
     if name in ("enum", "set"):
         return _labels(kind, written)
@@ -96,7 +96,7 @@ def _integer(value: Any) -> int:
 
 
 def _unsigned(value: Any) -> int:
-    """Debezium's default mode writes what is above the signed BIGINTs as if it were one."""
+    """What is above the signed BIGINTs is written as if it were one."""
     number = _integer(value)
     return number if number >= 0 else number + 2**64
 

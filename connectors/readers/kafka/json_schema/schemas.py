@@ -8,9 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from connectors.readers.kafka.registry.client import RegisteredSchema
+from connectors.readers.kafka.messages.parsing import parsed
+from connectors.readers.kafka.registry.client import RegisteredSchema, SchemaRegistry
+from connectors.readers.kafka.registry.wire import HEADER_BYTES, schema_id
+from historian.errors import UnsupportedEvent
 
-__all__ = ["JsonSchema"]
+__all__ = ["JsonSchema", "JsonSchemas"]
 
 _PLAIN = {
     "boolean": "boolean",
@@ -31,12 +34,12 @@ class JsonSchema:
 
     Attributes:
         number: its id in the registry; ``name``: its title.
-        parsed: the schema; ``named``: others by the names that it has for them.
+        document: the schema; ``named``: others by the names that it has for them.
     """
 
     number: int
     name: str
-    parsed: Mapping[str, Any]
+    document: Mapping[str, Any]
     named: Mapping[str, Any]
 
     @staticmethod
@@ -48,7 +51,7 @@ class JsonSchema:
         """
         if registered.kind != "JSON":
             raise TypeError(f"a schema of {registered.kind}")
-        parsed = _object(registered.text)
+        document = _object(registered.text)
         named: dict[str, Any] = {}
 
         def walk(schema: RegisteredSchema) -> None:
@@ -60,7 +63,30 @@ class JsonSchema:
                     named[found["$id"]] = found
 
         walk(registered)
-        return JsonSchema(number, str(parsed.get("title") or ""), parsed, named)
+        return JsonSchema(number, str(document.get("title") or ""), document, named)
+
+    def value(self, message: bytes, where: str) -> dict[str, Any]:
+        """The object that *message* holds behind its header.
+
+        Raises:
+            UnsupportedEvent: it is no JSON, or no object.
+        """
+        try:
+            found = parsed(message[HEADER_BYTES:], exact=True)
+        except (ValueError, RecursionError) as error:
+            raise self._unlike(where, f"broken JSON: {error}") from None
+        if not isinstance(found, dict):
+            raise self._unlike(where, "a payload that is no object")
+        return found
+
+    def _unlike(self, where: str, found: str) -> UnsupportedEvent:
+        return UnsupportedEvent(
+            "a message cannot be read by the schema that it names",
+            where=where,
+            expected=f"an object of JSON of schema {self.number}, {self.name or 'without a title'}",
+            found=found,
+            next_step="look at what wrote it; source.unreadable: dead_letter reads on",
+        )
 
     def fields(self, part: str = "") -> list[dict[str, Any]]:
         """The fields of the object, or of the object in its property *part*, in Connect's words and order.
@@ -68,7 +94,7 @@ class JsonSchema:
         Raises:
             KeyError, TypeError, ValueError: there is none.
         """
-        schema, base, _ = self._branch(self.parsed, self.parsed)
+        schema, base, _ = self._branch(self.document, self.document)
         if part:
             schema, base, _ = self._branch(schema["properties"][part], base)
         return self._fields(schema, base)
@@ -136,6 +162,37 @@ class JsonSchema:
         if not isinstance(found, dict):
             raise TypeError(f"no schema at {reference}")
         return found, whole
+
+
+class JsonSchemas:
+    """Schemas of one *registry*, each taken apart once. Not for several threads at once."""
+
+    def __init__(self, registry: SchemaRegistry) -> None:
+        self._registry = registry
+        self._held: dict[int, JsonSchema] = {}
+
+    def of(self, message: bytes, where: str) -> JsonSchema:
+        """The schema that *message* names.
+
+        Raises:
+            UnsupportedEvent: it names none, or one that the registry does not have, or that is no JSON Schema.
+            RegistryDown, SourceError: as :class:`connectors.readers.kafka.registry.client.SchemaRegistry` has them.
+        """
+        number = schema_id(message, where)
+        held = self._held.get(number)
+        if held is not None:
+            return held
+        registered = self._registry.schema_named(number, where)
+        try:
+            held = self._held[number] = JsonSchema.of(number, registered)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise UnsupportedEvent(
+                "a message names a schema that is no JSON Schema of an object",
+                where=f"{where}, schema {number} at {self._registry.settings.url}",
+                found=str(error),
+                next_step="correct source.topics, or source.format",
+            ) from None
+        return held
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from connectors.readers.kafka.messages.batch import Batch, Texts
     from historian.names import TableName
 
-__all__ = ["FEWEST_LOCATED", "Learn", "LocatedRows", "Locator", "Lone", "interleaved", "never", "runs_of"]
+__all__ = ["FEWEST_LOCATED", "Doubts", "Learn", "LocatedRows", "Locator", "Lone", "interleaved", "never", "runs_of"]
 
 FEWEST_LOCATED = 64
 """Fewer messages at once are read one by one: that is sooner done than having compiled code look at them."""
@@ -65,9 +65,7 @@ class LocatedRows:
     meta: NDArray[np.int64]
 
     def places(self) -> NDArray[np.int64]:
-        """Where the rows' changes stand in the source's log, see :meth:`.programs.Program.places`; of none it is told where nobody looks."""
-        if not isinstance(self.program, Program):
-            return np.zeros((len(self), 6), np.int64)
+        """Where the rows' changes stand in the source's log, see :meth:`.programs.RowProgram.places`."""
         return self.program.places(self.texts, self.meta, self.program.row_messages[self.begin : self.end])
 
     @property
@@ -113,6 +111,10 @@ Lone = Callable[["TableName"], bool]
 """Whether a table is normalised. Then an update without the former row is a row, whose key alone says which one it changes; else it is not understood."""
 
 
+Doubts = Callable[[Program, "Texts"], "NDArray[np.int64]"]
+"""Which of the messages that a program has walked are to be read one by one: values may not mean what they say."""
+
+
 def never(_: TableName) -> bool:
     """Of no table."""
     return False
@@ -123,14 +125,14 @@ class Locator:
 
     Args:
         form: of the format.
-        learn: see :data:`Learn`; *lone*: see :data:`Lone`.
+        learn: see :data:`Learn`; *lone*: see :data:`Lone`; *doubts*: see :data:`Doubts`.
 
     Attributes:
         tombstones: a message without a value changes nothing.
     """
 
-    def __init__(self, form: JsonForm, learn: Learn, lone: Lone = never) -> None:
-        self._form, self._learn = form, learn
+    def __init__(self, form: JsonForm, learn: Learn, lone: Lone = never, doubts: Doubts | None = None) -> None:
+        self._form, self._learn, self._doubts = form, learn, doubts
         ops = {name: "w" if code == "u" else code for name, code in form.ops.items()}
         self._lone, self._lone_form = lone, replace(form, ops=ops)
         self.tombstones = form.tombstones
@@ -144,7 +146,7 @@ class Locator:
         """
         count = len(batch)
         texts = batch.values
-        if texts.starts[-1] > _MOST_BYTES:
+        if not self.takes(batch):
             yield from range(count)
             return
         status = np.zeros(count, np.uint8)
@@ -152,28 +154,44 @@ class Locator:
         self._meta = np.zeros(0, np.int64)
         programs = self._located(batch, texts, status, times)
         slow = np.flatnonzero(status != at.LOCATED)
-        if len(slow) * _MOST_SLOW > count:
+        if self.is_slow(slow, count):
             yield from range(count)
             return
         begin = 0
         for end in [*slow.tolist(), count]:
             if end > begin:
-                yield [
-                    LocatedRows(
-                        program=program,
-                        texts=texts,
-                        begin=first,
-                        end=behind,
-                        offsets=batch.offsets[messages],
-                        times=times[messages],
-                        meta=self._meta,
-                    )
-                    for program, first, behind in _within(programs, begin, end)
-                    for messages in [program.row_messages[first:behind]]
-                ]
+                yield self._between(programs, batch, times, begin, end)
             if end < count:
                 yield end
             begin = end + 1
+
+    @staticmethod
+    def takes(batch: Batch) -> bool:
+        """Whether words have room for where things stand in a batch."""
+        return int(batch.values.starts[-1]) <= _MOST_BYTES
+
+    @staticmethod
+    def is_slow(slow: NDArray[np.intp], count: int) -> bool:
+        """Whether so many of *count* messages are not understood that all are read one by one."""
+        return len(slow) * _MOST_SLOW > count
+
+    def _between(
+        self, programs: Sequence[RowProgram], batch: Batch, times: NDArray[np.int64], begin: int, end: int
+    ) -> list[LocatedRows]:
+        """The rows of the messages from *begin* to *end*, which are located."""
+        return [
+            LocatedRows(
+                program=program,
+                texts=batch.values,
+                begin=first,
+                end=behind,
+                offsets=batch.offsets[messages],
+                times=times[messages],
+                meta=self._meta,
+            )
+            for program, first, behind in _within(programs, begin, end)
+            for messages in [program.row_messages[first:behind]]
+        ]
 
     def _located(
         self, batch: Batch, texts: Texts, status: NDArray[np.uint8], times: NDArray[np.int64]
@@ -194,6 +212,9 @@ class Locator:
                 program.locate(texts, todo, status, meta, times)
                 if program.rows:
                     used.append(program)
+                    status[program.strangers(texts, meta)] = at.SLOW
+                    if self._doubts is not None:
+                        status[self._doubts(program, texts)] = at.SLOW
             todo = np.flatnonzero((status == at.OPEN) | (status == at.STRANGE))
             if not len(todo) or learned >= _MOST_LEARNED:
                 return used
@@ -216,6 +237,8 @@ class Locator:
         if len(self._programs) >= _MOST_PROGRAMS:
             self._programs.clear()
         form = self._lone_form if self._lone(known.table) else self._form
+        if known.by_schema:
+            form = replace(form, database=form.schema)
         found = self._programs[known] = Program(form, known)
         return found
 

@@ -15,7 +15,8 @@ class JsonForm:
     Attributes:
         members: paths of all that messages usually have, in that order. What is not among them is looked at too, and passed over.
         op: the operation; ``ops``: of each name "c", "u", "d", or "w" of an update that may lack the row before it.
-        database, table: of the source.
+        database, table: of the source; ``schema``: what stands for the database where messages name their table by it.
+        server: where messages tell what kind of server they come from, their schema and their database.
         time: a number of ``time_unit_us``; where it is missing or NULL ``coarse_time`` of ``coarse_time_unit_us``, and 0 without that too.
         time_bounds_us: the first and the last time that is one.
         after, before: the rows; ``deleted``: of the two, that which has the row of a delete.
@@ -50,6 +51,8 @@ class JsonForm:
     false: tuple[str, ...] = ()
     object: str = ""
     told: tuple[str, ...] = ()
+    schema: str = ""
+    server: tuple[str, ...] = ()
     prefixed: bool = False
     tombstones: bool = False
     exact: bool = False

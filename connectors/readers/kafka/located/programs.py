@@ -39,6 +39,8 @@ class Known:
         prefix: what such messages begin with; ``key``: and their keys. None: keys are not looked at; b"": there is no key.
         remembered: by path, texts that are mostly the same.
         in_order: rows have all fields, in that order.
+        by_schema: they name their table by its schema, in the place of its database; ``connector``: what kind of server they come from.
+        former_name: see :class:`connectors.readers.kafka.messages.events.Event`.
     """
 
     table: TableName
@@ -49,6 +51,9 @@ class Known:
     key: bytes | None = None
     remembered: tuple[tuple[str, bytes], ...] = ()
     in_order: bool = False
+    by_schema: bool = False
+    former_name: TableName | None = field(default=None, compare=False)
+    connector: bytes = b""
 
 
 @dataclass(slots=True)
@@ -70,6 +75,7 @@ def _slots(form: JsonForm) -> dict[str, int]:
         *form.false,
         *form.told,
         *form.sources,
+        *form.server,
     ]
     slots: dict[str, int] = {}
     used = 0
@@ -121,6 +127,9 @@ class RowProgram(Protocol):
     @property
     def images(self) -> int:
         """The address of the row images."""
+
+    def places(self, texts: Texts, meta: NDArray[np.int64], messages: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where the changes of *messages* stand in the source's log, as :func:`.kernels.sources.source_places` tells it; zeros where nobody looks."""
 
     def values(self, texts: Texts, rows: NDArray[np.intp], column: int) -> list[Any]:
         """The values of a column in *rows*, of messages that are *texts*, as one reads them without compiled code; None for NULL."""
@@ -298,7 +307,7 @@ class Program:
         return tuple(texts.between(start, start + length) for start, length in zip(starts, lengths, strict=True))
 
     def places(self, texts: Texts, meta: NDArray[np.int64], messages: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where the changes of *messages* stand in the source's log, as :func:`.kernels.sources.source_places` tells it."""
+        """See :class:`RowProgram`."""
         form = self.form
         out = np.zeros((len(messages), 6), np.int64)
         if form.sources:
@@ -308,6 +317,47 @@ class Program:
             at_meta = (texts.address, meta.ctypes.data, meta_words(form))
             source_places(*at_meta, chosen.ctypes.data, len(chosen), *addresses)
         return out
+
+    def words_at(self, path: str, meta: NDArray[np.int64], messages: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Of each of *messages* the word of a field that is looked for."""
+        found: NDArray[np.uint64] = meta.reshape(-1, meta_words(self.form))[messages, self._paths[path]].view(np.uint64)
+        return found
+
+    def strangers(self, texts: Texts, meta: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The messages with rows that come from another kind of server, which names its tables otherwise."""
+        messages = self.row_messages[: self.rows]
+        if not self.form.server:
+            return messages[:0]
+        connector, schema, _ = self.form.server
+        if self.known.by_schema:
+            is_strange = ~self._has_text(connector, self.known.connector, texts, meta, messages)
+        else:
+            is_strange = self.words_at(schema, meta, messages) >> np.uint64(at.KIND_AT) > at.NULL
+        found: NDArray[np.int64] = messages[is_strange]
+        return found
+
+    def _has_text(
+        self, path: str, text: bytes, texts: Texts, meta: NDArray[np.int64], messages: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Whether each of *messages* has *text* in a field that is looked for, without escapes."""
+        words = self.words_at(path, meta, messages)
+        sizes = (words >> np.uint64(at.START_BITS) & np.uint64(at.LENGTH_MASK)).astype(np.int64)
+        found: NDArray[np.bool_] = (words >> np.uint64(at.KIND_AT) == at.TEXT) & (sizes == len(text))
+        starts = (words[found] & np.uint64(at.START_MASK)).astype(np.int64)
+        letters = texts.body[starts[:, None] + np.arange(len(text))]
+        found[found] = (letters == np.frombuffer(text, np.uint8)).all(axis=1)
+        return found
+
+    def texts_at(self, path: str, texts: Texts, meta: NDArray[np.int64], messages: NDArray[np.int64]) -> list[bytes]:
+        """Of each of *messages* the text of a field that is an object or an array; b"" where it is neither."""
+        words = self.words_at(path, meta, messages)
+        kinds = (words >> np.uint64(at.KIND_AT)).tolist()
+        starts = (words & np.uint64(at.START_MASK)).tolist()
+        sizes = (words >> np.uint64(at.START_BITS) & np.uint64(at.LENGTH_MASK)).tolist()
+        return [
+            texts.between(start, start + size) if kind == at.NESTED else b""
+            for kind, start, size in zip(kinds, starts, sizes, strict=True)
+        ]
 
     @property
     def rows(self) -> int:

@@ -100,6 +100,11 @@ class Batch:
         """When a message was sent, UTC microseconds, by its producer or the broker; 0 where none tells."""
         return 1000 * max(0, int(self.times_ms[number]))
 
+    @property
+    def end(self) -> int:
+        """The offset behind the last one."""
+        return int(self.offsets[-1]) + 1
+
     def before(self, offset: int) -> Batch:
         """Those before *offset*."""
         return self if self.offsets[-1] < offset else self.part(0, int(np.searchsorted(self.offsets, offset)))

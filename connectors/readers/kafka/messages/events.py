@@ -55,6 +55,7 @@ class Conventions:
         whole: each row names all its columns; else a column that is missing is NULL.
         debezium: temporal values are Debezium's by its mode ``temporal``, and ``decimal`` "base64" is its unscaled number.
         decimal: "text" (or a number), or "base64" (or a number).
+        wraps: a BIGINT UNSIGNED above the signed ones may be written as the signed number of the same bits.
     """
 
     binary: str = "base64"
@@ -66,6 +67,7 @@ class Conventions:
     debezium: bool = False
     temporal: str = "adaptive_time_microseconds"
     decimal: str = "text"
+    wraps: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,7 @@ class Event:
         written: how values are written where the schema does not say; None: it says.
         keyed: ``before`` has the columns of the key alone.
         unknown: fields of ``after`` whose values the message does not have.
+        former_name: of the table, in plans of earlier releases; None: the same.
     """
 
     table: TableName
@@ -93,6 +96,7 @@ class Event:
     written: Conventions | None = None
     keyed: bool = False
     unknown: tuple[str, ...] = ()
+    former_name: TableName | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,11 +17,14 @@ class DebeziumModes:
         decimals: "precise", "double" or "string", of ``decimal.handling.mode``.
         binary: "bytes", "base64", "base64-url-safe" or "hex", of ``binary.handling.mode``.
         temporal: of ``time.precision.mode``.
+        full_identity: all tables of PostgreSQL's have REPLICA IDENTITY FULL, so that deletes have whole rows; else they are
+            by their keys alone.
     """
 
     decimals: str = "precise"
     binary: str = "bytes"
     temporal: str = "adaptive_time_microseconds"
+    full_identity: bool = False
 
     def over(self, written: Conventions) -> Conventions:
         """*written* as this connector writes."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from connectors.readers.kafka.messages.events import Event
 from historian.errors import UnsupportedEvent
 
-__all__ = ["check_whole", "is_lone", "is_plain_change", "is_whole", "only_key_sent"]
+__all__ = ["check_whole", "is_lone", "is_plain_change", "is_whole", "lacks_values", "only_key_sent"]
 
 
 def check_whole(event: Event, place: str, columns: Iterable[str]) -> None:
@@ -27,7 +27,7 @@ def check_whole(event: Event, place: str, columns: Iterable[str]) -> None:
         raise UnsupportedEvent(
             "an event without the whole row that it takes back",
             where=f"{event.table} at {place}",
-            expected="whole rows before and after, as binlog_row_image=FULL (PostgreSQL: REPLICA IDENTITY FULL) gives them",
+            expected="whole rows before and after, as binlog_row_image=FULL gives them; PostgreSQL: REPLICA IDENTITY FULL, and source.debezium.replica_identity: full",
             found=f"op {event.op} with {lacking}",
             next_step="set source.normalize: true, or have the producer send it and write its topics anew",
         )
@@ -46,6 +46,11 @@ def is_plain_change(event: object) -> bool:
 def is_lone(event: Event) -> bool:
     """Whether an event is an update that lacks the former row, and nothing else."""
     return event.op == "u" and event.before is None and event.after is not None and not event.unknown
+
+
+def lacks_values(event: Event) -> bool:
+    """Whether an event is an update that lacks the former row, and values that did not change."""
+    return event.op == "u" and event.before is None and event.after is not None and bool(event.unknown)
 
 
 def _lacking(event: Event) -> str:

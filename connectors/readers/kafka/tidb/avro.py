@@ -46,7 +46,7 @@ class TidbAvroRows:
 
     def __init__(self, writers: Writers, *, zone: str = "UTC") -> None:
         self._writers = writers
-        self._written = Conventions(labels="text", documents="text", zone=zone, decimal="base64", debezium=False)
+        self._written = Conventions(labels="text", documents="text", zone=zone, decimal="base64", wraps=True)
         self._schemas: dict[tuple[Writer, Writer | None], RowSchema] = {}
         self._last: Writer | None = None
 

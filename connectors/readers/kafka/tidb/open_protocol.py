@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-import codecs
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,6 +43,8 @@ _TEXTS = {15: "long", 249: "tiny", 250: "medium", 251: "long", 252: "", 253: "lo
 
 _ENCODED = (249, 250, 251, 252)
 _ESCAPED = (15, 253, 254)
+_ESCAPE = re.compile(r'(\\(?:[abfnrtv\\"]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}))')
+_CONTROLS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
 class OpenProtocol:
@@ -200,6 +202,20 @@ def _value(column: Mapping[str, Any]) -> Any:
 
 
 def _unescaped(text: str) -> bytes:
-    """Bytes that are written as Go writes a string, without its quotes: what is not printable is escaped."""
-    body, _ = codecs.escape_decode(text.encode("utf-8"))
-    return bytes(body)
+    """Bytes that are written as Go's ``strconv.Quote`` writes a string, without its quotes.
+
+    A byte that is no text stands there by its number; so does a character that is not printable, whose bytes are those of UTF-8.
+    """
+    plain = _ESCAPE.sub("", text)
+    if "\\" in plain:
+        raise ValueError(f"an escape that is none of Go's: {text[:60]}")
+    return b"".join(
+        _unescaped_one(part[1:]) if part.startswith("\\") else part.encode("utf-8") for part in _ESCAPE.split(text)
+    )
+
+
+def _unescaped_one(escape: str) -> bytes:
+    kind, digits = escape[0], escape[1:]
+    if not digits:
+        return _CONTROLS.get(kind, kind).encode("ascii")
+    return bytes.fromhex(digits) if kind == "x" else chr(int(digits, 16)).encode("utf-8")

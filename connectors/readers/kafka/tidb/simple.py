@@ -37,7 +37,7 @@ class SimpleProtocol:
     def __init__(self, read: Callable[[bytes], Any] = _of_json) -> None:
         self._read = read
         self._told: dict[tuple[TableName, Any], RowSchema] = {}
-        self._untold: dict[tuple[str, ...], RowSchema] = {}
+        self._untold: dict[tuple[tuple[str, ...], bool], RowSchema] = {}
 
     def events(
         self,
@@ -111,8 +111,7 @@ class SimpleProtocol:
         schema = self._told.get((table, message["schemaVersion"]))
         if schema is None:
             names = tuple(after or before or ())
-            schema = self._untold.setdefault(names, untold_schema(names))
-        key = set(schema.key or ())
+            schema = self._untold.setdefault((names, op == "d"), untold_schema(names, is_part=op == "d"))
         return Event(
             table=table,
             schema=schema,
@@ -121,8 +120,15 @@ class SimpleProtocol:
             after=after,
             event_time_us=at_us,
             written=_WRITTEN,
-            keyed=op == "d" and bool(key) and set(before or ()) == key and len(schema.fields) > len(key),
+            keyed=op == "d" and _may_be_key(before or {}, schema),
         )
+
+
+def _may_be_key(row: Mapping[str, Any], schema: RowSchema) -> bool:
+    """Whether a row that is gone is told by its key alone; where no message has told the key, its table's version says."""
+    if schema.key is None:
+        return True
+    return bool(schema.key) and row.keys() == {*schema.key} and len(schema.fields) > len(schema.key)
 
 
 def _database(schema: Mapping[str, Any]) -> str:

@@ -25,10 +25,10 @@ def told_schema(schema: Mapping[str, Any]) -> RowSchema:
     return RowSchema(fields=fields, key=key, certainty="types")
 
 
-def untold_schema(names: Sequence[str]) -> RowSchema:
-    """What is known of a row whose schema no message has told: that it has these columns."""
+def untold_schema(names: Sequence[str], *, is_part: bool = False) -> RowSchema:
+    """What is known of a row whose schema no message has told: that it has these columns, and others where it *is_part* of a row."""
     fields = tuple(_field(name, ColumnType(name=""), nullable=True) for name in names)
-    return RowSchema(fields=fields, key=None, certainty="types")
+    return RowSchema(fields=fields, key=None, certainty="names" if is_part else "types")
 
 
 def _field(name: str, kind: ColumnType, *, nullable: bool) -> Field:

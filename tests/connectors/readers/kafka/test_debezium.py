@@ -15,8 +15,10 @@ from connectors.readers.kafka import rows as rows_module
 from connectors.readers.kafka.debezium.events import EventReader
 from connectors.readers.kafka.debezium.schemas import columns_of, labels_of
 from connectors.readers.kafka.debezium.values import arrow_column
+from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.rows import ChunkMaker
 from historian.changelog.chunks import Chunk, positions
+from historian.changelog.missing_columns import ABSENT, marked
 from historian.errors import SourceError, UnsupportedEvent, ValueUnrepresentable
 from historian.names import TableName
 from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
@@ -293,3 +295,45 @@ def test_tables_that_are_not_asked_for_are_passed_over() -> None:
     (chunk,) = made([one], Passage(table_id=1, version=3, offset=5), Passage(table_id=2, version=4, offset=5))
 
     assert [(0, 1, "a")] == rows(chunk)
+
+
+def test_a_plan_that_calls_a_table_by_its_database_is_refused_and_not_passed_over() -> None:
+    key, value = message("c", None, {"id": 1, "v": "a"})
+    of_schema = value.replace(b'"db":"shop"', b'"db":"shop","schema":"public"')
+
+    with pytest.raises(SourceError, match="a plan of an earlier release calls a table by another name") as caught:
+        made([(key, of_schema)])
+    assert "public.t at t:0:5" in str(caught.value)
+    assert "shop.t" in str(caught.value)
+    # Another schema's table of that name, beside one that is called as its database is.
+    (chunk,) = made([(key, of_schema), (key, value)])
+    assert [(0, 1, "a")] == rows(chunk)
+
+
+def test_a_value_that_the_log_does_not_hold_is_marked_as_absent_where_the_table_is_normalised() -> None:
+    part = PartitionRange(
+        topic="t", partition=0, start=5, end=9, bytes_read=1, passages=(Passage(table_id=1, version=3, offset=5),)
+    )
+    version = PlannedVersion(version=3, place=None, edits=(), snapshot=BOTH, segment=0)
+    tables = [PlannedTable(table_id=1, versions=(version,))]
+    maker = ChunkMaker(part, tables, sequence=0, as_text=False, stops=False, normalized=lambda _: True)
+    texts = [
+        message("c", None, {"id": 1, "v": "a"}),
+        message("u", None, {"id": 1, "v": "__debezium_unavailable_value"}),
+    ]
+    reader = EventReader()
+    for offset, (key, value) in enumerate(texts, 5):
+        event = reader.event(key, value.replace(b'"db":"shop"', b'"db":"d","schema":"shop"'), "")
+        assert isinstance(event, Event)
+        assert [] == list(maker.take(offset, event))
+    (chunk,) = maker.rest()
+
+    assert [(0, 1, "a"), (3, 1, None)] == rows(chunk)
+    assert [[False, False], [False, True]] == marked(chunk.rows, ABSENT, 2).tolist()
+
+
+def test_a_former_row_of_the_key_alone_does_not_tell_a_value_that_is_left_out() -> None:
+    before, after = {"id": 1, "v": None}, {"id": 1, "v": "__debezium_unavailable_value"}
+    key, value = message("u", before, after)
+    with pytest.raises(UnsupportedEvent, match="no value of v"):
+        made([(key, value.replace(b'"db":"shop"', b'"db":"d","schema":"shop"'))])

@@ -15,7 +15,7 @@ from connectors.readers.kafka.debezium.changes import changed
 from connectors.readers.kafka.located import batches
 from connectors.readers.kafka.messages.batch import Texts
 from connectors.readers.kafka.messages.events import RowSchema, SqlEvent
-from connectors.readers.kafka.repeats import Places, Repeats
+from connectors.readers.kafka.repeats import MOST_SEEN, Places, Repeats
 from connectors.readers.kafka.scanning import TopicScan
 from historian.errors import UnsupportedEvent
 from logs.topic_streams import batch_of
@@ -33,18 +33,26 @@ SCHEMA = {
 
 
 def message(
-    number: int, gtid: int | None, at: tuple[int, int, int], time_s: int, op: str = "c", sent: int = 0
+    number: int,
+    gtid: int | None,
+    at: tuple[int, int, int],
+    time_us: int,
+    op: str = "c",
+    sent: int = 0,
+    server: str = UUID,
 ) -> bytes:
-    """A change of Debezium's; *sent*: when, which is no part of it."""
+    """A change of Debezium's of the row *number*; *sent*: when, which is no part of it."""
     file, offset, line = at
+    row = {"id": number, "v": 1}
     payload = {
-        "before": None,
-        "after": {"id": number, "v": 1},
+        "before": row if op == "d" else None,
+        "after": None if op == "d" else row,
         "source": {
-            "ts_ms": 1000 * time_s,
+            "ts_ms": time_us // 1000,
+            "ts_us": time_us,
             "db": "shop",
             "table": "t",
-            "gtid": None if gtid is None else f"{UUID}:{gtid}",
+            "gtid": None if gtid is None else f"{server}:{gtid}",
             "file": f"binlog.{file:06}",
             "pos": offset,
             "row": line,
@@ -55,79 +63,170 @@ def message(
     return b'{"schema":' + json.dumps(SCHEMA).encode() + b',"payload":' + json.dumps(payload).encode() + b"}"
 
 
-def told(values: list[bytes], cuts: list[int]) -> list[bool]:
-    """Which of messages are repeats, read in batches, with the mark kept in between."""
-    mark, found = None, list[bool]()
+def told_of(values: list[bytes], cuts: list[int]) -> tuple[list[bool], list[bool]]:
+    """Which of messages are repeats, and which may be, read in batches, with the mark kept in between."""
+    mark, repeated, doubtful = None, list[bool](), list[bool]()
     for begin, end in pairwise([0, *cuts, len(values)]):
         part = values[begin:end]
         places = Places(len(part))
         for number, value in enumerate(part):
-            places.note(number, value, 1000 * json.loads(value)["payload"]["source"]["ts_ms"])
+            places.note(number, value, json.loads(value)["payload"]["source"]["ts_us"])
         repeats = Repeats(mark)
-        found += repeats.take(places, Texts.of(part)).tolist()
+        found = repeats.take(places, Texts.of(part))
+        repeated += found.repeats.tolist()
+        doubtful += found.doubtful.tolist()
         mark = repeats.mark
-    return found
+    return repeated, doubtful
+
+
+def told(values: list[bytes], cuts: list[int]) -> list[bool]:
+    """Which of messages are repeats."""
+    return told_of(values, cuts)[0]
 
 
 def log(numbers: random.Random, compressed: bool) -> list[bytes]:
-    """Messages of one partition: transactions of some events of some rows; offsets inside of compressed ones say nothing."""
-    found, offset, time_s = list[bytes](), 4, 100
+    """Messages of one partition: transactions of some events of some rows; rows of compressed ones stand at one offset."""
+    found, offset, time_us = list[bytes](), 4, 100_000_001
     for gtid in range(1, 40):
         offset += 1000
-        time_s += numbers.randrange(3)
+        time_us += 1 + numbers.randrange(30)
         for event in range(numbers.randrange(4)):
-            inside = offset - numbers.randrange(50) if compressed else offset + 10 * event
             for line in range(numbers.randrange(1, 3)):
-                found.append(message(len(found), gtid, (2, inside, line), time_s))
+                found.append(
+                    message(len(found), gtid, (2, offset if compressed else offset + 10 * event, line), time_us)
+                )
     return found
 
 
-@pytest.mark.parametrize("compressed", [False, True])
-@pytest.mark.parametrize("seed", range(30))
-def test_what_comes_again_behind_a_restart_is_a_repeat_and_nothing_else(seed: int, compressed: bool) -> None:
-    numbers = random.Random(seed)
-    values = log(numbers, compressed)
+def restarted(numbers: random.Random, transactions: list[list[bytes]], most: int) -> tuple[list[bytes], list[bool]]:
+    """What a producer sends that begins anew now and then, from the begin of a transaction, and which of it is new."""
+    flat = [(at, value) for at, values in enumerate(transactions) for value in values]
     sent, is_new = list[bytes](), list[bool]()
     at = seen = 0
-    while at < len(values):
-        for value in values[at : (upto := min(len(values), at + numbers.randrange(1, 20)))]:
-            is_new.append(at >= seen)
-            sent.append(value.replace(b'"ts_ms": 0}', b'"ts_ms": %d}' % len(sent)))
-            at += 1
-            seen = max(seen, at)
-        # It goes on from the begin of a transaction that it noted some time ago.
-        if upto < len(values) and numbers.random() < 0.6:
-            at = numbers.randrange(max(0, upto - 10), upto)
-            while at and gtid_of(values[at - 1]) == gtid_of(values[at]):
+    while at < len(flat):
+        upto = min(len(flat), at + numbers.randrange(1, most))
+        for number in range(at, upto):
+            is_new.append(number >= seen)
+            sent.append(flat[number][1].replace(b'"ts_ms": 0}', b'"ts_ms": %d}' % len(sent)))
+        seen, at = max(seen, upto), upto
+        if upto < len(flat) and numbers.random() < 0.6:
+            at = numbers.randrange(max(0, upto - most), upto)
+            while at and flat[at - 1][0] == flat[at][0]:
                 at -= 1
-    cuts = sorted(numbers.randrange(len(sent)) for _ in range(4))
-    assert [not new for new in is_new] == told(sent, cuts)
+    return sent, is_new
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_comes_again_behind_a_restart_is_a_repeat_or_counted_and_nothing_else_is(seed: int) -> None:
+    numbers = random.Random(seed)
+    values = log(numbers, compressed=False)
+    transactions = [
+        [value for value in values if gtid_of(value) == gtid] for gtid in dict.fromkeys(map(gtid_of, values))
+    ]
+    sent, is_new = restarted(numbers, transactions, 20)
+    repeated, doubtful = told_of(sent, sorted(numbers.randrange(len(sent)) for _ in range(4)))
+    assert all(new != (again or unsure) for new, again, unsure in zip(is_new, repeated, doubtful, strict=True))
+    # Those of the last transaction are changes, and those where it began anew within a transaction more than once.
+    assert sum(repeated) > sum(doubtful)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_no_change_is_lost_that_looks_like_another_one(seed: int) -> None:
+    numbers, alive = random.Random(seed), set[int]()
+    order = list(range(1, 9))
+    if numbers.random() < 0.5:
+        at = numbers.randrange(7)
+        order[at], order[at + 1] = order[at + 1], order[at]
+    step = 1_000_000 if numbers.random() < 0.3 else 1
+    transactions, time_us = list[list[bytes]](), 100_000_000 + step % 1_000_000
+    for place, gtid in enumerate(order):
+        time_us += numbers.randrange(3) * step
+        is_compressed, found = numbers.random() < 0.5, list[bytes]()
+        for event in range(numbers.randrange(1, 5)):
+            key = numbers.randrange(3)
+            alive ^= {key}
+            offset = 1000 * place + (0 if is_compressed else 10 * event)
+            found.append(message(key, gtid, (2, offset, 0), time_us, "c" if key in alive else "d"))
+        transactions.append(found)
+    sent, is_new = restarted(numbers, transactions, 8)
+    repeated, doubtful = told_of(sent, sorted({numbers.randrange(1, len(sent) + 1) for _ in range(4)} - {len(sent)}))
+    for new, again, unsure in zip(is_new, repeated, doubtful, strict=True):
+        assert not (new and again)
+        assert new or again or unsure
 
 
 def gtid_of(value: bytes) -> str:
     return str(json.loads(value)["payload"]["source"]["gtid"])
 
 
+S = 1_000_000
+"""A second, in microseconds."""
+
+
+def toggled(count: int, at: tuple[int, int, int] = (2, 500, 0), time_us: int = 100 * S + 7) -> list[bytes]:
+    """A row that comes and goes within a compressed transaction, whose rows all stand at one place."""
+    return [message(1, 9, at, time_us, "c" if number % 2 == 0 else "d") for number in range(count)]
+
+
+BEFORE = message(50, 8, (2, 400, 0), 100 * S + 3)
+COUNTED_ANEW = [message(1, 1, (1, 200, 0), 100 * S), message(1, 2, (1, 300, 0), 100 * S, "d")]
+"""The first two transactions of a log on a server that tells times by the second."""
+
+
 @pytest.mark.parametrize(
     "values",
     [
-        [message(1, 9, (2, 500, 0), 100), message(2, 1, (1, 4, 0), 101)],  # RESET BINARY LOGS AND GTIDS
+        toggled(5),
+        [BEFORE, *toggled(3)],
+        # RESET BINARY LOGS AND GTIDS, and the same changes at the same places within the second.
+        [*COUNTED_ANEW, COUNTED_ANEW[0]],
+        [*COUNTED_ANEW, *COUNTED_ANEW, *COUNTED_ANEW],
+        # RESET BINARY LOGS AND GTIDS, and other changes at the same places, at the very same time.
+        [message(n, n, (1, 100 * n, 0), 100 * S + 1) for n in range(1, 6)]
+        + [message(10 + n, n, (1, 100 * n, 0), 100 * S + 1) for n in range(1, 6)],
+        # A replica that commits in another order, with files of the same numbers, and what it commits late.
         [
-            message(1, 7, (2, 400, 0), 100),
-            message(2, 9, (2, 500, 0), 100),
-            message(3, 8, (2, 600, 0), 100),
-        ],  # out of order
-        [message(1, 9, (2, 500, 0), 100), message(2, 8, (2, 400, 0), 100, op="r")],  # an incremental snapshot
-        [message(1, None, (2, 500, 0), 100), message(2, None, (2, 400, 0), 100)],  # no GTIDs
-        [message(1, 9, (2, 500, 0), 100), message(2, 9, (2, 500, 0), 100)],  # a compressed transaction
+            message(1, 7, (2, 400, 0), 100 * S + 1),
+            message(2, 9, (2, 500, 0), 100 * S + 3),
+            message(3, 8, (2, 450, 0), 100 * S + 2),
+        ],
+        [
+            message(1, 7, (2, 400, 0), 100 * S),
+            message(2, 9, (2, 500, 0), 100 * S),
+            message(3, 8, (2, 450, 0), 100 * S),
+        ],
+        [BEFORE, message(2, 8, (2, 400, 0), 100 * S + 3, op="r")],  # an incremental snapshot
+        [message(1, None, (2, 500, 0), 100), message(1, None, (2, 500, 0), 100)],  # no GTIDs
     ],
 )
-def test_what_is_no_repeat_for_sure_is_none(values: list[bytes]) -> None:
-    assert not any(told(values, []))
+def test_a_change_is_never_taken_for_another_one_that_came_before(values: list[bytes]) -> None:
+    for cuts in ([], list(range(1, len(values)))):
+        assert not any(told(values, cuts))
 
 
-def pieces(gtid: int, lines: range, time_s: int = 100) -> list[bytes]:
-    return [message(line, gtid, (2, 100 * gtid, line), time_s) for line in lines]
+@pytest.mark.parametrize("sent_of_it", [1, 2, 3])
+def test_a_compressed_transaction_is_known_once_a_later_one_came(sent_of_it: int) -> None:
+    whole = [BEFORE, *toggled(5)]
+    met = whole[: 1 + sent_of_it]
+    # What came of it may come twice: another producer, which was thought dead, might go on with it meanwhile.
+    assert [False] * len(met) + [True] + [False] * 5 == told([*met, *whole], [len(met)])
+    behind = [*whole, message(99, 10, (2, 600, 0), 100 * S + 9)]
+    assert [False] * 7 + [True] * 3 + [False] * 4 == told([*behind, *behind], [7])
+
+
+def test_two_producers_at_once_take_no_change_away() -> None:
+    later = message(7, 10, (2, 600, 0), 100 * S + 9)
+    come, go = toggled(2)
+    assert [False, False, True, False, True, False, False] == told([BEFORE, come, BEFORE, go, BEFORE, come, later], [])
+
+
+def test_two_rows_that_are_equal_are_two() -> None:
+    # A table without a key may have them, whatever its messages have as key.
+    assert [False] * 3 == told([BEFORE, *(2 * toggled(1))], [])
+
+
+def pieces(gtid: int, lines: range, time_us: int = 100 * S + 1, step: int = 0) -> list[bytes]:
+    return [message(line, gtid, (2, 1000 * gtid + step * line, line), time_us) for line in lines]
 
 
 def op_first(line: int) -> bytes:
@@ -138,43 +237,40 @@ def op_first(line: int) -> bytes:
 @pytest.mark.parametrize(
     "met, sent, known",
     [
-        # RESET BINARY LOGS AND GTIDS: what follows the first change that cannot be told apart is new.
+        (pieces(1, range(100)) + pieces(2, range(1)), pieces(1, range(100)) + pieces(2, range(1)), 100),
+        (pieces(1, range(1)) + pieces(2, range(100)), pieces(1, range(1)) + pieces(2, range(100)), 1),
+        # Of the last transaction alone: the rows of one event may be those of a compressed transaction.
+        (pieces(2, range(100)), pieces(2, range(50, 100)), 0),
+        (pieces(2, range(100), step=1), pieces(2, range(50, 100), step=1), 50),
+        # More than is kept.
         (
-            [message(n, n, (1, 100 * n, 0), 100) for n in range(1, 8)],
-            [message(10 + n, n, (1, 100 * n - 50, 0), 160 * n) for n in range(1, 9)],
-            0,
+            [*pieces(1, range(9)), *pieces(2, range(MOST_SEEN - 1)), *pieces(3, range(1))],
+            [*pieces(1, range(9)), *pieces(2, range(MOST_SEEN - 1)), *pieces(3, range(1))],
+            MOST_SEEN - 1,
         ),
-        # One change's time lies ahead.
+        # Times of seconds: all but the last one is known.
         (
-            [message(n, n, (1, 100 * n, 0), 900 if n == 2 else 100) for n in range(1, 5)],
-            [message(10 + n, n, (1, 100 * n - 50, 0), 200 + n) for n in range(1, 6)],
-            0,
+            pieces(1, range(3), 100 * S) + pieces(2, range(3), 102 * S),
+            pieces(1, range(3), 100 * S) + pieces(2, range(3), 102 * S),
+            3,
         ),
-        # The rest of a transaction is left out by now, and a row that was left out comes.
-        (
-            pieces(1, range(1)) + pieces(2, range(3)),
-            pieces(1, range(1)) + pieces(2, range(1)) + pieces(2, range(9, 10)),
-            2,
-        ),
-        # Another server took the place, with files of its own and another order.
-        ([message(1, 8, (9, 10, 0), 100), message(2, 10, (9, 50, 0), 102)], [message(3, 9, (3, 50, 0), 101)], 0),
-        # What tells rows apart stands behind the operation.
-        ([op_first(1)], [op_first(2)], 0),
-        # Of a long transaction the first ones are known, and those behind them are counted.
-        (pieces(1, range(1)) + pieces(2, range(100)), pieces(1, range(1)) + pieces(2, range(100)), 101),
-        (pieces(1, range(1)) + pieces(2, range(100)), pieces(2, range(50, 100)), 0),
-        # A change's time is later than that of the last one, as that took long.
-        (
-            pieces(1, range(1)) + pieces(2, range(1), 101) + pieces(3, range(1)),
-            pieces(2, range(1), 101) + pieces(3, range(1)),
-            1,
-        ),
+        # What stands behind the operation may be part of the row.
+        ([op_first(1)], [op_first(1)], 0),
     ],
 )
-def test_in_doubt_a_message_is_a_change(met: list[bytes], sent: list[bytes], known: int) -> None:
+def test_what_is_known_of_changes_that_come_again(met: list[bytes], sent: list[bytes], known: int) -> None:
     found = told(met + sent, [len(met)])
     assert not any(found[: len(met)])
     assert sum(found) == known
+
+
+def test_what_may_have_come_before_is_counted() -> None:
+    values = [*COUNTED_ANEW, COUNTED_ANEW[0], message(3, 1, (2, 200, 0), 100 * S)]
+    scan = TopicScan({("t", 0): (0, len(values))}, KafkaSettings(brokers="", topics=("t",)))
+    scan.take(("t", 0), batch_of([(None, value) for value in values]))
+    (part,) = scan.ranges()
+    assert (("doubtful", 2),) == part.passed_over
+    assert () == part.repeated
 
 
 def scanned(values: list[bytes], *, located: bool, monkeypatch: pytest.MonkeyPatch) -> tuple[object, ...]:
@@ -184,7 +280,7 @@ def scanned(values: list[bytes], *, located: bool, monkeypatch: pytest.MonkeyPat
         scan = TopicScan({("t", 0): (0, len(values))}, KafkaSettings(brokers="", topics=("t",)))
         scan.take(("t", 0), batch_of([(None, value) for value in values]))
         (part,) = scan.ranges()
-        return part.repeated, part.mark, part.passed_over
+        return part.repeated, scan.marks(), part.passed_over
 
 
 def test_compiled_code_and_python_tell_the_same_repeats_and_the_same_mark(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,9 +291,9 @@ def test_compiled_code_and_python_tell_the_same_repeats_and_the_same_mark(monkey
     assert len(values) > batches.FEWEST_LOCATED
     compiled = scanned(values, located=True, monkeypatch=monkeypatch)
     assert compiled == scanned(values, located=False, monkeypatch=monkeypatch)
-    repeated, mark, passed_over = compiled
+    repeated, marks, passed_over = compiled
     assert repeated
-    assert mark is not None
+    assert marks
     assert scanning.REPEATED in dict(passed_over)  # type: ignore[call-overload]
     assert np.diff(np.array(repeated)).sum() == dict(passed_over)[scanning.REPEATED]  # type: ignore[call-overload]
 

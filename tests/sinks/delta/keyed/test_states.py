@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -94,6 +95,33 @@ def test_a_later_plan_that_reads_rows_again_goes_on_from_what_was_held_before_th
     again.commit(4)
     wanted = {1: b"a", 11: b"a", 12: b"B"}
     assert wanted == found(again.at(5, 7, None)) == found(states_of(spark, tmp_path).at(5, 7, None))
+
+
+@pytest.mark.parametrize("kept", [0, 20, 39])
+def test_the_state_before_a_plan_is_found_in_few_looks(kept: int) -> None:
+    looks = list[int]()
+
+    class Past:
+        """A table with a version a plan, of which those before *kept* are gone."""
+
+        def view_at(self, _: str, version: int) -> Any:
+            looks.append(version)
+            return self.view(version) if version >= kept else None
+
+        def view(self, version: int) -> Any:
+            return SimpleNamespace(path="p", version=version, transaction=lambda _: 2 * version)
+
+    states = object.__new__(DeltaKeyedStates)
+    past = states._kernel = Past()  # type: ignore[assignment]
+    for plan in range(2, 90):
+        looks.clear()
+        wanted = min(40, (plan - 1) // 2)
+        if wanted < kept:
+            with pytest.raises(ChainBroken, match="does not keep"):
+                states._before(past.view(40), "a", plan)
+        else:
+            assert wanted == states._before(past.view(40), "a", plan).version
+        assert len(looks) <= 12
 
 
 def test_what_is_not_committed_is_forgotten(spark: SparkSession, tmp_path: Path) -> None:
@@ -206,3 +234,13 @@ def test_a_state_that_is_optimized_amid_a_run_goes_on(
             spark.sql(f"OPTIMIZE delta.`{tmp_path}/7`").collect()
         states.commit(plan)
         assert held == found(states.at(plan + 1, 7, None)) == found(states_of(spark, tmp_path).at(plan + 1, 7, None))
+
+
+def test_a_state_keeps_the_patterns_that_it_was_begun_with(spark: SparkSession, tmp_path: Path) -> None:
+    begun = DeltaKeyedStates(spark, str(tmp_path), "a", ("shop.*", 'x."y'))
+    begun.at(1, 7, None)
+    again = DeltaKeyedStates(spark, str(tmp_path), "a", ("other.*",))
+    assert again.began_with(7) == ("shop.*", 'x."y')
+    assert again.began_with(8) is None
+    again.at(1, 7, None)
+    assert again.began_with(7) == ("shop.*", 'x."y')

@@ -20,7 +20,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -32,6 +32,7 @@ from connectors.readers.kafka import scanning
 from connectors.readers.kafka.client import KafkaSettings
 from connectors.readers.kafka.decoders import FORMATS, decoder_of
 from connectors.readers.kafka.located import batches
+from connectors.readers.kafka.locators import locator_of
 from connectors.readers.kafka.messages.batch import Batch
 from connectors.readers.kafka.messages.events import Event, SqlEvent
 from connectors.readers.kafka.messages.modes import DebeziumModes
@@ -112,7 +113,7 @@ def tracked(case: Mapping[str, Any], topic: Topic, url: str) -> Generator[Tracke
             message_schema=json.dumps(case.get("message_schema", "")),
         )
     )
-    reader._client = topic  # type: ignore[assignment]
+    reader._client = reader._administration = topic  # type: ignore[assignment]
     reader._writers = recorded_writers(case)
     schema = catalog_of(case["schema"], flavor="mysql", where="the case") if "schema" in case else None
     with contextlib.closing(Store.open(url)) as store:
@@ -173,19 +174,36 @@ def came_of(case: Mapping[str, Any], directory: Path) -> dict[str, Any]:
         }
 
 
-@pytest.fixture(params=["located", "one_by_one", "in_many_ranges"])
-def _is_read_so(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def read_so(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled code looks at all messages, or at none; or each message is a range of its own."""
-    monkeypatch.setattr(batches, "FEWEST_LOCATED", 0 if request.param == "located" else 1_000_000)
+    monkeypatch.setattr(batches, "FEWEST_LOCATED", 0 if how == "located" else 1_000_000)
     monkeypatch.setattr(batches, "_MOST_SLOW", 0)
-    if request.param == "in_many_ranges":
+    if how == "in_many_ranges":
         monkeypatch.setattr(scanning, "_RANGE_BYTES", 1)
         monkeypatch.setattr(Topic, "batch_messages", 1)
 
 
-@pytest.mark.usefixtures("_is_read_so")
-@pytest.mark.parametrize("path", GOLDENS, ids=lambda path: path.stem)
-def test_messages_are_the_rows_that_the_documentation_says(path: Path, tmp_path: Path) -> None:
+def is_located(case: Mapping[str, Any]) -> bool:
+    """Whether compiled code reads a case's format at all."""
+    decoder = decoder_of(
+        case["format"], writers=recorded_writers(case), message_schema=json.dumps(case.get("message_schema", ""))
+    )
+    return locator_of(decoder) is not None
+
+
+def ways() -> Iterator[Any]:
+    """Each case in each way that differs from the others."""
+    for path in GOLDENS:
+        located = is_located(json.loads(path.read_text(encoding="utf-8")))
+        for how in ["located"] * located + ["one_by_one", "in_many_ranges"]:
+            yield pytest.param(path, how, id=f"{how}-{path.stem}")
+
+
+@pytest.mark.parametrize("path, how", [*ways()])
+def test_messages_are_the_rows_that_the_documentation_says(
+    path: Path, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_so(how, monkeypatch)
     case = json.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
     assert case["follows"]
     assert case["format"] in FORMATS

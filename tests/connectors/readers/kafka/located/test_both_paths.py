@@ -131,3 +131,21 @@ def test_rows_of_tables_that_take_turns_and_of_one_that_is_renamed_are_the_same_
 
     assert len(one_by_one) > 15
     assert compared(one_by_one) == compared(located)
+
+
+def test_a_plan_that_calls_a_table_by_its_database_is_refused_by_both_paths() -> None:
+    source = {"connector": "postgresql", "db": "shop", "schema": "public", "table": "t", "ts_ms": 1000}
+    change = {"before": None, "after": {"long": 1}, "source": source, "op": "c"}
+    messages: list[Message] = [(None, json.dumps(change).encode())] * 3
+    table = Snapshot(
+        table_id=1,
+        name=TableName("shop", "t"),
+        columns=(Column(id=1, name="long", type=ColumnType(name="bigint")),),
+        primary_key=(1,),
+        charset="utf8mb4",
+        collation="c",
+    )
+
+    for cuts in (None, [], [1]):
+        found = chunks("debezium_json_schemaless", messages, table, cuts, renamed_at=50, stops=False)
+        assert found == "SourceError", cuts

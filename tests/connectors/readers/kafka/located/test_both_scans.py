@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -31,7 +32,7 @@ def told(
     return found, again, scan.ranges(), scan.event_time_us, scan.size_bytes, scan.message_count
 
 
-@pytest.mark.parametrize("form", ["debezium_json", "canal_json"])
+@pytest.mark.parametrize("form", ["debezium_json", "canal_json", "debezium_json_schemaless", "maxwell"])
 @settings(max_examples=60, deadline=None)
 @given(data=st.data(), most_slow=st.sampled_from([0, 8]), stated_us=STATED)
 def test_batches_tell_what_their_messages_do(
@@ -50,3 +51,27 @@ def test_batches_tell_what_their_messages_do(
         located = told(form, messages, cuts, limit_bytes, stated_us)
 
     assert one_by_one == located
+
+
+MYSQL, MONGODB = {"connector": "mysql", "db": "shop"}, {"connector": "mongodb", "db": "shop", "collection": "t"}
+PUBLIC, SHOP = ({"connector": "postgresql", "db": "shop", "schema": name} for name in ("public", "shop"))
+DBO, SHOP_OF_X = (
+    {"connector": "sqlserver", "db": db, "schema": schema} for db, schema in (("shop", "dbo"), ("x", "shop"))
+)
+SERVERS = [(MYSQL, PUBLIC), (MYSQL, DBO), (SHOP, SHOP_OF_X), (MYSQL, MONGODB), (SHOP, MYSQL), (PUBLIC, SHOP)]
+
+
+@pytest.mark.parametrize("servers", SERVERS, ids=lambda pair: "-".join(each["connector"] for each in pair))
+def test_tables_of_several_servers_are_told_apart_as_one_by_one(
+    servers: tuple[dict[str, str], dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "_MOST_SLOW", 0)
+    messages = []
+    for source in (servers[0], servers[0], servers[1], servers[0], servers[1]):
+        change = {"before": None, "after": {"id": 1}, "source": {"table": "t", "ts_ms": 1, **source}, "op": "c"}
+        messages.append((b'{"id":1}', json.dumps(change).encode()))
+    monkeypatch.setattr(batches, "FEWEST_LOCATED", 1_000_000)
+    one_by_one = told("debezium_json_schemaless", messages, [1, 2, 3, 4], None, [])
+    monkeypatch.setattr(batches, "FEWEST_LOCATED", 0)
+
+    assert one_by_one == told("debezium_json_schemaless", messages, [], None, [])

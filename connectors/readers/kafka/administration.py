@@ -1,0 +1,109 @@
+"""What a broker is asked by who administers: ids of topics, who may read them, how long they keep their messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from confluent_kafka.admin import AdminClient
+
+    from connectors.readers.kafka.client import Client
+
+__all__ = ["Administration"]
+
+_ASK_S = 30.0
+
+
+class Administration:
+    """Asks of the topics of *client*, over a connection of its own for each question. All answers are retryable."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def topic_ids(self) -> dict[str, str]:
+        """By topic, the id that a broker gives it when it is made; none of brokers that give none.
+
+        Raises:
+            BrokerDown: the brokers do not answer.
+        """
+        from confluent_kafka import KafkaError, KafkaException, TopicCollection
+
+        untold = (
+            KafkaError.TOPIC_AUTHORIZATION_FAILED,
+            KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+            KafkaError._UNSUPPORTED_FEATURE,  # noqa: SLF001 librdkafka's name
+        )
+        described = self._told(
+            lambda admin, topics: admin.describe_topics(TopicCollection(topics), request_timeout=_ASK_S)
+        )
+        ids: dict[str, str] = {}
+        for topic, future in described.items():
+            try:
+                found = str(future.result().topic_id)
+            except KafkaException as error:
+                if error.args[0].code() not in untold:
+                    raise self._client.down(topic, error.args[0].str()) from None
+                continue  # describing may be forbidden where reading is not
+            if found.strip("A"):  # zero: such a broker has none
+                ids[topic] = found
+        return ids
+
+    def unreadable_topics(self) -> tuple[str, ...]:
+        """Topics that the brokers do not let be read, as far as they tell."""
+        from confluent_kafka import KafkaException, TopicCollection
+        from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]  # it stands in no list
+
+        described = self._told(
+            lambda admin, topics: admin.describe_topics(
+                TopicCollection(topics), include_authorized_operations=True, request_timeout=_ASK_S
+            )
+        )
+        refused = []
+        for topic, future in described.items():
+            try:
+                allowed = future.result().authorized_operations
+            except KafkaException:
+                continue  # describing may be forbidden where reading is not
+            if allowed and AclOperation.READ not in allowed:
+                refused.append(topic)
+        return tuple(refused)
+
+    def retention_ms(self) -> dict[str, int]:
+        """By topic how long its messages are kept; none of topics that keep them, or of which the brokers do not tell."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]  # as above
+
+        asked = self._told(
+            lambda admin, topics: admin.describe_configs(
+                [ConfigResource(ResourceType.TOPIC, topic) for topic in topics], request_timeout=_ASK_S
+            )
+        )
+        found: dict[str, int] = {}
+        for resource, future in asked.items():
+            try:
+                told = future.result()
+            except KafkaException:
+                continue  # describing may be forbidden where reading is not
+            kept_ms = int(told["retention.ms"].value or -1)
+            if kept_ms > 0 and "delete" in str(told["cleanup.policy"].value):
+                found[resource.name] = kept_ms
+        return found
+
+    def _told(self, ask: Callable[[AdminClient, list[str]], Mapping[Any, Future[Any]]]) -> Mapping[Any, Future[Any]]:
+        """What *ask* gives for all topics; nothing where there is none yet."""
+        from concurrent.futures import wait
+
+        from confluent_kafka.admin import AdminClient
+
+        topics = sorted({topic for topic, _ in self._client.partitions()})
+        if not topics:
+            return {}
+        known = self._client.settings
+        settings: dict[str, Any] = {"log_level": 0, **known.client, "bootstrap.servers": known.brokers}
+        admin = AdminClient(settings)
+        told = ask(admin, topics)
+        wait(told.values())  # answers come as long as the client is there
+        return told

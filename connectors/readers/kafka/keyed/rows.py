@@ -1,0 +1,221 @@
+"""Rows under their keys: a message is the row as it is from now on, and without a value it is gone. One decoder, led by the format's table.
+
+Each key and each value says itself how it was written, as far as the format leaves that open. By its first byte it has a schema in a registry,
+by its first member its schema inline, else none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from connectors.readers.kafka.avro.writers import Writers
+from connectors.readers.kafka.debezium.changes import with_known
+from connectors.readers.kafka.debezium.schemas import UNLIKE_A_SCHEMA, columns_of
+from connectors.readers.kafka.formats.schemas import UNTOLD, inferred
+from connectors.readers.kafka.keyed.keys import key_fields
+from connectors.readers.kafka.keyed.names import table_of
+from connectors.readers.kafka.messages.events import Conventions, Event, RowSchema
+from connectors.readers.kafka.messages.parsing import parsed
+from historian.errors import UnsupportedEvent
+from historian.names import TableName
+
+__all__ = ["KEYED_FORMATS", "KeyedFormat", "KeyedRows"]
+
+_INLINE = b'{"schema":'
+_FIRST_BYTE = b"\0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedFormat:
+    """A format of rows under their keys.
+
+    Attributes:
+        title: for people, behind "a row"; ``shape``: what a message looks like, for errors.
+        avro: whether messages are Avro by a registry: "never", "maybe" or "always".
+        inline: messages may have their schema inline, as Kafka Connect's.
+        added: what names of fields begin with that are no columns; "": all are.
+    """
+
+    title: str
+    shape: str
+    avro: str = "never"
+    inline: bool = False
+    added: str = ""
+
+
+KEYED_FORMATS: Mapping[str, KeyedFormat] = {
+    "debezium_unwrapped": KeyedFormat(
+        title="that Debezium's ExtractNewRecordState writes",
+        shape="the fields of a row",
+        avro="maybe",
+        inline=True,
+        added="__",
+    ),
+    "json_upsert": KeyedFormat(title="as JSON", shape="an object"),
+    "avro_upsert": KeyedFormat(title="as Avro", shape="records of Avro as key and value", avro="always"),
+}
+"""By the name that ``source.format`` has for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """A key or a value: its fields, and what gives their schema in Kafka Connect's words; None where none is told."""
+
+    values: Mapping[str, Any]
+    told: Callable[[], list[Any]] | None = None
+    id: Hashable = None
+
+
+class KeyedRows:
+    """Reads the messages of one topic. Not for several threads at once; *writers* may be others' too.
+
+    Args:
+        topic: whose name tells the table's where no message does.
+        written: how values are written without a schema.
+        tells: events say what schema their message has, where it stands in none.
+    """
+
+    def __init__(
+        self,
+        form: KeyedFormat,
+        topic: str,
+        *,
+        written: Conventions,
+        writers: Writers | None = None,
+        tells: bool = True,
+    ) -> None:
+        self._form, self._table = form, table_of(topic)
+        self._written, self._writers, self._tells = written, writers, tells
+        self._schemas: dict[tuple[Hashable, ...], RowSchema] = {}
+        self._inferred: dict[TableName, RowSchema] = {}
+        self._last: _Part | None = None
+
+    def events(self, key: bytes | None, value: bytes | None, where: str, time_us: int = 0) -> tuple[Event, ...]:
+        """The event of a message, see :class:`connectors.readers.kafka.messages.events.Decoder`.
+
+        Raises:
+            UnsupportedEvent: it is no row of the format, or has no key.
+            RegistryDown, SourceError: its schema cannot be had.
+        """
+        of_key = self._key(key, where)
+        if value is not None:
+            self._last = self._part(value, where)
+        # What columns a row has that is gone, the last row tells that was there.
+        part = self._last or of_key
+        added = self._added(self._last.values if value is not None and self._last else {})
+        row = {**of_key.values, **({} if value is None else self._columns(part.values))}
+        table = self._named(added)
+        is_gone = value is None or str(added.get("deleted")).lower() == "true" or added.get("op") == "d"
+        # Without its operation a row may be new, or not.
+        op = "d" if is_gone else str(added.get("op") or "u")
+        if op not in ("c", "r", "u", "d"):
+            raise self._unlike(where, f"`{self._form.added}op` is {op!r}")
+        after, unknown = with_known(None, row) if self._form.added else (row, ())
+        return (
+            Event(
+                table=table,
+                schema=self._schema(of_key, table, row, where),
+                op=op,
+                before=dict(of_key.values) if is_gone else None,
+                after=None if is_gone else after,
+                event_time_us=_time_us(added, time_us),
+                written=self._written if part.told is None else None,
+                keyed=is_gone,
+                unknown=() if is_gone else unknown,
+            ),
+        )
+
+    # ---- parts of a message ----------------------------------------------------------------------------------------
+    def _key(self, key: bytes | None, where: str) -> _Part:
+        is_avro = self._form.avro != "never" and key is not None and key.startswith(_FIRST_BYTE)
+        if key is not None and (is_avro or (self._form.inline and key.startswith(_INLINE))):
+            return self._part(key, f"the key of {where}")
+        return _Part(values=key_fields(key, where))
+
+    def _part(self, text: bytes, where: str) -> _Part:
+        if self._form.avro == "always" or (self._form.avro == "maybe" and text.startswith(_FIRST_BYTE)):
+            if self._writers is None:
+                raise self._unlike(where, "a schema in a registry, and no source.registry")
+            writer = self._writers.of(text, where)
+            return _Part(values=writer.value(text, where), told=writer.fields, id=writer)
+        try:
+            message = parsed(text, exact=True)
+        except (ValueError, RecursionError) as error:
+            raise self._unlike(where, f"broken JSON: {error}") from None
+        if not isinstance(message, dict):
+            raise self._unlike(where, text[:60].decode("utf-8", "replace"))
+        if not (self._form.inline and text.startswith(_INLINE) and message.keys() == {"schema", "payload"}):
+            return _Part(values=message)
+        schema, payload = message["schema"], message["payload"]
+        if not isinstance(payload, dict) or not isinstance(schema, dict):
+            raise self._unlike(where, "a payload that is no object")
+        return _Part(values=payload, told=lambda: list(schema["fields"]), id=json.dumps(schema, default=str))
+
+    def _columns(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        added = self._form.added
+        return {name: each for name, each in values.items() if not name.startswith(added)} if added else values
+
+    def _added(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The fields that are no columns, without what their names begin with."""
+        added = self._form.added
+        return {name[len(added) :]: each for name, each in values.items() if added and name.startswith(added)}
+
+    def _named(self, added: Mapping[str, Any]) -> TableName:
+        """The table, where messages tell it (``add.fields`` of the transform); else that of the topic."""
+        table = _first(added, "table", "source_table")
+        database = _first(added, "schema", "source_schema") or _first(added, "db", "source_db")
+        if table is None:
+            return self._table
+        return TableName(self._table.database if database is None else database, table)
+
+    # ---- schemas ---------------------------------------------------------------------------------------------------
+    def _schema(self, key: _Part, table: TableName, row: Mapping[str, Any], where: str) -> RowSchema:
+        part, names = self._last or key, tuple(key.values)
+        if part.told is None:
+            if not self._tells:
+                return UNTOLD
+            found = self._inferred[table] = inferred(row, self._inferred.get(table), names)
+            return found
+        at = (key.id, names, part.id, self._last is None)
+        held = self._schemas.get(at)
+        if held is None:
+            try:
+                fields = {str(each["field"]): each for each in part.told()}
+                of_key = key.told() if key.told else [{"field": name, "type": "string"} for name in names]
+                fields = {**self._columns(fields)}
+                for each in of_key:
+                    fields.setdefault(str(each["field"]), each)
+                held = RowSchema(
+                    fields=columns_of({"fields": list(fields.values())}, where),
+                    key=names,
+                    certainty="names" if self._last is None else "exact",
+                )
+            except UNLIKE_A_SCHEMA as error:
+                raise self._unlike(where, f"a schema that is none of a row: {error!r}") from None
+            self._schemas[at] = held
+        return held
+
+    def _unlike(self, where: str, found: str) -> UnsupportedEvent:
+        return UnsupportedEvent(
+            f"a message is no row {self._form.title}",
+            where=where,
+            expected=self._form.shape,
+            found=found,
+            next_step="correct source.topics, or source.format",
+        )
+
+
+def _first(fields: Mapping[str, Any], *names: str) -> str | None:
+    return next((fields[name] for name in names if isinstance(fields.get(name), str)), None)
+
+
+def _time_us(added: Mapping[str, Any], time_us: int) -> int:
+    """When the source changed the row, as far as it is told; else when the message was sent."""
+    for name, unit_us in (("source_ts_us", 1), ("source_ts_ms", 1000), ("ts_us", 1), ("ts_ms", 1000)):
+        found = added.get(name)
+        if isinstance(found, int) and not isinstance(found, bool) and 0 <= found * unit_us < 2**62:
+            return found * unit_us
+    return time_us

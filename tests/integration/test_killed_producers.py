@@ -1,0 +1,156 @@
+"""A real Debezium is killed amid changes, again and again: the changelog of its topics is that of the binlog."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner
+
+from connectors.cli import app
+from connectors.config import load_config
+from connectors.pipeline.run import run
+from connectors.readers.kafka.client import Client, KafkaSettings
+from connectors.readers.kafka.decoders import decoder_of
+from connectors.readers.kafka.messages.events import Event
+from databases.connect import debezium_settings, start_connect
+from databases.kafka import Kafka
+from databases.servers import Server
+from workload.seeds import seeds
+from workload.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PREFIX = "ends"
+KILLS = 4
+
+
+def change(numbers: Random, step: int) -> str:
+    """A statement that changes some rows, or none."""
+    key = numbers.randrange(12)
+    return numbers.choice(
+        [
+            f"REPLACE INTO ends.t VALUES ({key}, 'v{step}')",
+            f"UPDATE ends.t SET v = 'u{step}' WHERE id >= {key}",
+            f"UPDATE IGNORE ends.t SET id = {key + 20} WHERE id = {key}",
+            f"DELETE FROM ends.t WHERE id = {key}",
+            f"INSERT INTO ends.nokey VALUES ({key}), ({key})",
+            f"DELETE FROM ends.nokey WHERE a = {key}",
+        ]
+    )
+
+
+def write(server: Server, numbers: Random, ended: threading.Event) -> None:
+    """Changes rows in transactions until it is told to end."""
+    with contextlib.closing(server.connect()) as connection, connection.cursor() as cursor:
+        step = 0
+        while not ended.is_set():
+            cursor.execute("BEGIN")
+            for _ in range(numbers.randrange(1, 5)):
+                step += 1
+                cursor.execute(change(numbers, step))
+            cursor.execute("COMMIT")
+            ended.wait(0.002)
+
+
+def streams(server: Server, kafka: Kafka) -> None:
+    """Waits until the connector follows the log."""
+
+    def is_there() -> bool:
+        server.sql("INSERT INTO ends.mark VALUES ()")
+        return bool(client.partitions())
+
+    with contextlib.closing(Client(KafkaSettings(brokers=kafka.brokers, topics=(f"{PREFIX}.ends.mar*",)))) as client:
+        wait_until(is_there, 60)
+
+
+def sent(server: Server, kafka: Kafka) -> None:
+    """Waits until the topics hold all that the server has logged so far."""
+    server.sql("INSERT INTO ends.mark VALUES ()")
+    ((last,),) = server.sql("SELECT MAX(id) FROM ends.mark")
+    topic, decoder = f"{PREFIX}.ends.mark", decoder_of("debezium_json")
+    with contextlib.closing(Client(KafkaSettings(brokers=kafka.brokers, topics=(topic,)))) as client:
+        wait_until(
+            lambda: any(
+                isinstance(event, Event) and event.after == {"id": last}
+                for partition in client.partitions()
+                for _, batch in client.batches({partition: client.bounds(partition)})
+                for key, value in zip(batch.keys, batch.values, strict=True)
+                for event in decoder.events(key, value, topic)
+            ),
+            90,
+        )
+
+
+def connector(directory: Path, name: str, source: str) -> Path:
+    path = directory / f"{name}.yaml"
+    path.write_text(
+        f"name: {name}\nsource: {{{source}, tables: ['ends.t', 'ends.nokey']}}\n"
+        f"history: {{store: 'sqlite:///{directory}/{name}.db'}}\n"
+        f"sinks: [{{type: delta, path: {directory}/{name}, mirror: '{{table}}', changelog: '{{table}}_log'}}]\n",
+        encoding="utf-8",
+    )
+    return path
+
+
+def changes(spark: SparkSession, lake: Path, table: str) -> list[dict[str, Any]]:
+    found = spark.read.format("delta").load(str(lake / f"{table}_log")).orderBy("offset")
+    names = [name for name in found.columns if name not in ("offset", "system_time", "event_time", "schema_version")]
+    return [{name: row[name] for name in names} for row in found.collect()]
+
+
+@pytest.mark.soak
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", seeds((1,)))
+def test_a_producer_that_is_killed_amid_changes_sends_each_once_as_far_as_the_changelog_knows(
+    seed: int, mysql9: Server, kafka: Kafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    numbers = Random(seed)
+    mysql9.sql("CREATE DATABASE ends")
+    mysql9.sql("CREATE TABLE ends.mark (id INT AUTO_INCREMENT PRIMARY KEY)")
+    mysql9.sql("CREATE TABLE ends.t (id INT PRIMARY KEY, v VARCHAR(40))")
+    mysql9.sql("CREATE TABLE ends.nokey (a INT)")
+    settings = debezium_settings(mysql9, kafka, PREFIX, "ends", database_server_id="98733")
+    connect = start_connect(tmp_path / "connect", kafka, settings)
+    at = f"type: mysql, host: {mysql9.host}, port: {mysql9.port}, user: {mysql9.user}, password: {mysql9.password}"
+    topics = connector(tmp_path, "topics", f"type: kafka, brokers: '{kafka.brokers}', topics: ['{PREFIX}.ends.*']")
+    ended = threading.Event()
+    writer = threading.Thread(target=write, args=(mysql9, numbers, ended))
+    try:
+        streams(mysql9, kafka)
+        writer.start()
+        for number in range(KILLS):
+            ended.wait(2 + numbers.random())
+            connect.stop()
+            if number % 2:
+                run(load_config(topics), once=True, spark=spark)
+            connect.resume()
+        ended.set()
+        writer.join()
+        sent(mysql9, kafka)
+        run(load_config(topics), once=True, spark=spark)
+    finally:
+        ended.set()
+        connect.stop()
+    run(load_config(connector(tmp_path, "log", f"{at}, start: earliest")), once=True, spark=spark)
+
+    status = CliRunner().invoke(app, ["status", str(topics), "--json"])
+    met = json.loads(status.stdout)["messages"]
+    lakes = tmp_path / "log", tmp_path / "topics"
+    assert met.get("repeated", 0) > 0
+    more = 0
+    for table in ("t", "nokey"):
+        logged, found = (Counter(map(repr, changes(spark, lake, table))) for lake in lakes)
+        assert not logged - found
+        more += (found - logged).total()
+    # An update is two rows, and so is one that moves a row.
+    assert more <= 2 * met.get("doubtful", 0)
+    logged_rows, found_rows = (sorted(spark.read.format("delta").load(str(lake / "t")).collect()) for lake in lakes)
+    assert logged_rows == found_rows
