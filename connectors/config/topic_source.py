@@ -151,8 +151,8 @@ class DebeziumDocument(Model):
     ] = Field(default="adaptive_time_microseconds", description="Its `time.precision.mode`.")
     replica_identity: Literal["default", "full"] = Field(
         default="default",
-        description="PostgreSQL's `REPLICA IDENTITY`. `full`: all tables have it, so a deleted row is whole though it has nothing but NULLs and zeros. "
-        "`default`: such a row is the key alone.",
+        description="PostgreSQL's `REPLICA IDENTITY`. `full`: all tables have it, so deleted rows are whole. "
+        "`default`: a delete is by its key alone, as what else stands in it may be filled in.",
     )
 
     def plain(self) -> DebeziumModes:

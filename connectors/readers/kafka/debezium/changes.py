@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import re
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -20,14 +22,22 @@ __all__ = ["PLACEHOLDERS", "UNAVAILABLE", "changed", "is_change", "settled", "tr
 UNAVAILABLE = "__debezium_unavailable_value"
 """What stands for a value that an update did not change and the source's log does not hold (PostgreSQL's TOAST, LOBs of Oracle)."""
 
-PLACEHOLDERS = (UNAVAILABLE, base64.b64encode(UNAVAILABLE.encode()).decode())
-"""How it stands in JSON, of texts and of bytes."""
+_UUID = str(uuid.UUID(bytes=hashlib.md5(UNAVAILABLE.encode(), usedforsecurity=False).digest(), version=3))
+PLACEHOLDERS: tuple[Any, ...] = (
+    UNAVAILABLE,
+    base64.b64encode(UNAVAILABLE.encode()).decode(),
+    _UUID,
+    [UNAVAILABLE],
+    [base64.b64encode(UNAVAILABLE.encode()).decode()],
+    [_UUID],
+    [*UNAVAILABLE.encode()],
+    {UNAVAILABLE: UNAVAILABLE},
+)
+"""How it stands in JSON: of text, bytes and UUIDs, of arrays of them and of numbers, of an hstore."""
 
-_UNAVAILABLE = (*PLACEHOLDERS, UNAVAILABLE.encode())
+_UNAVAILABLE = (*PLACEHOLDERS, UNAVAILABLE.encode(), [UNAVAILABLE.encode()])
 _PLACES = ("file", "pos", "lsn", "scn", "commit_lsn", "change_lsn")
 _PLAIN = re.compile(r"[\w:.-]+", re.ASCII)
-_EMPTY = (None, 0, "", False, b"", "AA==")
-"""What a connector of PostgreSQL fills a former row with, of which its log holds the key alone."""
 
 
 def is_change(payload: Mapping[str, Any]) -> bool:
@@ -88,9 +98,10 @@ def settled(
 ) -> Event:
     """*event* as far as its ``source`` has its rows: by the key alone, or without values that did not change; arguments as of :func:`changed`."""
     before, after = event.before, event.after
-    if event.op == "d" and (before is None or source.get("connector") == "postgresql"):
+    # What its log does not hold a connector of PostgreSQL fills with defaults and zeros, which nothing tells from values.
+    if event.op == "d" and (before is None or (source.get("connector") == "postgresql" and not full_identity)):
         fields = key()
-        if fields and (before is None or (not full_identity and _has_key_alone(before, fields))):
+        if fields:
             return replace(event, before=dict(fields), keyed=True)
     if after is not None and event.op != "d" and not is_of_mysql(source):
         whole, unknown = with_known(before, after)
@@ -112,17 +123,11 @@ def _place(source: Mapping[str, Any]) -> str:
     return text if _PLAIN.fullmatch(text) else ""
 
 
-def _has_key_alone(before: Mapping[str, Any], key: Mapping[str, Any]) -> bool:
-    """Whether a former row of PostgreSQL's has no values besides its key's, as by default (REPLICA IDENTITY DEFAULT)."""
-    others = [value for name, value in before.items() if name not in key]
-    return bool(others) and all(
-        isinstance(value, type(None) | int | str | bytes) and value in _EMPTY for value in others
-    )
-
-
 def with_known(before: Mapping[str, Any] | None, after: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """*after* with values that did not change from *before*, and the names of those that the message does not have."""
-    lacking = [name for name, value in after.items() if isinstance(value, str | bytes) and value in _UNAVAILABLE]
+    lacking = [
+        name for name, value in after.items() if isinstance(value, str | bytes | list | dict) and value in _UNAVAILABLE
+    ]
     if not lacking:
         return after, ()
     held = {name: before[name] for name in lacking if before and name in before and before[name] not in _UNAVAILABLE}

@@ -20,14 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["doubts_of"]
 
-_TEXTS = frozenset(each.encode() for each in PLACEHOLDERS)
+_TEXTS = frozenset(each.encode() for each in PLACEHOLDERS if isinstance(each, str))
 _SIZES = np.array(sorted({len(each) for each in _TEXTS}), np.int64)
-_LONGEST_ESCAPED = 6 * int(_SIZES[-1])
-
-
-def _is_escaped(text: bytes) -> bool:
-    """Whether a text with escapes is a placeholder: of its characters only numbers are escapes."""
-    return b"\\u" in text and orjson.loads(b'"' + text + b'"') in PLACEHOLDERS
+_LONGEST = 6 * int(_SIZES[-1]) + 100
+"""Of a placeholder whose characters are all written by their numbers, with blanks."""
 
 
 def doubts_of(*, full_identity: bool) -> Doubts:
@@ -42,13 +38,31 @@ def doubts_of(*, full_identity: bool) -> Doubts:
             is_doubtful |= program.row_ops[: program.rows] == Op.RETRACT
         for column in program.slots.values():
             words = program.words(column)[program.row_images[: program.rows]].view(np.uint64)
-            sizes = (words >> np.uint64(at.START_BITS) & np.uint64(at.LENGTH_MASK)).astype(np.int64)
-            kinds = words >> np.uint64(at.KIND_AT)
-            starts = (words & np.uint64(at.START_MASK)).astype(np.int64)
-            maybe = (kinds == at.TEXT) & np.isin(sizes, _SIZES) | (kinds == at.ESCAPED) & (sizes <= _LONGEST_ESCAPED)
-            for row in np.flatnonzero(maybe).tolist():
-                text = texts.between(int(starts[row]), int(starts[row] + sizes[row]))
-                is_doubtful[row] |= text in _TEXTS or _is_escaped(text)
+            is_doubtful |= _placeholders(words, texts)
         return messages[is_doubtful]
 
     return found
+
+
+def _placeholders(words: NDArray[np.uint64], texts: Texts) -> NDArray[np.bool_]:
+    """Which values are none, but stand for one that did not change."""
+    kinds = _kinds(words)
+    sizes = (words >> np.uint64(at.START_BITS) & np.uint64(at.LENGTH_MASK)).astype(np.int64)
+    starts = (words & np.uint64(at.START_MASK)).astype(np.int64)
+    maybe = (kinds == at.TEXT) & np.isin(sizes, _SIZES)
+    maybe |= ((kinds == at.ESCAPED) | (kinds == at.NESTED)) & (sizes <= _LONGEST)
+    found = np.zeros(len(words), np.bool_)
+    for row in np.flatnonzero(maybe).tolist():
+        text = texts.between(int(starts[row]), int(starts[row] + sizes[row]))
+        if kinds[row] == at.TEXT:
+            found[row] = text in _TEXTS
+        elif kinds[row] == at.NESTED:
+            found[row] = orjson.loads(text) in PLACEHOLDERS
+        else:
+            # Of its characters only numbers can be escapes.
+            found[row] = b"\\u" in text and orjson.loads(b'"' + text + b'"') in PLACEHOLDERS
+    return found
+
+
+def _kinds(words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    return (words >> np.uint64(at.KIND_AT)).astype(np.int64)

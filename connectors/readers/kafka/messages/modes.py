@@ -17,8 +17,8 @@ class DebeziumModes:
         decimals: "precise", "double" or "string", of ``decimal.handling.mode``.
         binary: "bytes", "base64", "base64-url-safe" or "hex", of ``binary.handling.mode``.
         temporal: of ``time.precision.mode``.
-        full_identity: all tables of PostgreSQL's have REPLICA IDENTITY FULL, so that deletes have whole rows; else a former row
-            with nothing besides its key is the key alone.
+        full_identity: all tables of PostgreSQL's have REPLICA IDENTITY FULL, so that deletes have whole rows; else they are
+            by their keys alone.
     """
 
     decimals: str = "precise"

@@ -27,7 +27,7 @@ def check_whole(event: Event, place: str, columns: Iterable[str]) -> None:
         raise UnsupportedEvent(
             "an event without the whole row that it takes back",
             where=f"{event.table} at {place}",
-            expected="whole rows before and after, as binlog_row_image=FULL (PostgreSQL: REPLICA IDENTITY FULL) gives them",
+            expected="whole rows before and after, as binlog_row_image=FULL gives them; PostgreSQL: REPLICA IDENTITY FULL, and source.debezium.replica_identity: full",
             found=f"op {event.op} with {lacking}",
             next_step="set source.normalize: true, or have the producer send it and write its topics anew",
         )
