@@ -119,7 +119,7 @@ def test_rows_of_postgresql_are_those_of_the_server(kafka: Kafka, tmp_path: Path
             connect.stop()
     server.stop()
 
-    found = rows(configured(tmp_path, kafka, "kinds"))
+    found = rows(configured(tmp_path, kafka, "kinds", ", debezium: {replica_identity: full}"))
 
     changed = {**SHOWN, "t": None, "n": "7.000"}
     assert {
