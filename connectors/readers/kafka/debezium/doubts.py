@@ -65,4 +65,5 @@ def _placeholders(words: NDArray[np.uint64], texts: Texts) -> NDArray[np.bool_]:
 
 
 def _kinds(words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    return (words >> np.uint64(at.KIND_AT)).astype(np.int64)
+    found: NDArray[np.int64] = (words >> np.uint64(at.KIND_AT)).astype(np.int64)
+    return found

@@ -97,7 +97,7 @@ class InferringLocator(Locator):
             if any(known.get(table) is not schema for table, schema in self._decoder.inferred.items()) or (
                 len(known) > len(self._decoder.inferred)
             ):
-                return begin + done
+                return int(begin + done)
             if self.is_slow(slow, count):
                 yield from range(begin + done, len(whole))
                 return len(whole)

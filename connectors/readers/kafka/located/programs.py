@@ -318,7 +318,8 @@ class Program:
 
     def words_at(self, path: str, meta: NDArray[np.int64], messages: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Of each of *messages* the word of a field that is looked for."""
-        return meta.reshape(-1, meta_words(self.form))[messages, self._paths[path]].view(np.uint64)
+        found: NDArray[np.uint64] = meta.reshape(-1, meta_words(self.form))[messages, self._paths[path]].view(np.uint64)
+        return found
 
     def strangers(self, texts: Texts, meta: NDArray[np.int64]) -> NDArray[np.int64]:
         """The messages with rows that come from another kind of server, which names its tables otherwise."""
@@ -327,8 +328,11 @@ class Program:
             return messages[:0]
         connector, schema, _ = self.form.server
         if self.known.by_schema:
-            return messages[~self._has_text(connector, self.known.connector, texts, meta, messages)]
-        return messages[self.words_at(schema, meta, messages) >> np.uint64(at.KIND_AT) > at.NULL]
+            is_strange = ~self._has_text(connector, self.known.connector, texts, meta, messages)
+        else:
+            is_strange = self.words_at(schema, meta, messages) >> np.uint64(at.KIND_AT) > at.NULL
+        found: NDArray[np.int64] = messages[is_strange]
+        return found
 
     def _has_text(
         self, path: str, text: bytes, texts: Texts, meta: NDArray[np.int64], messages: NDArray[np.int64]
@@ -336,7 +340,7 @@ class Program:
         """Whether each of *messages* has *text* in a field that is looked for, without escapes."""
         words = self.words_at(path, meta, messages)
         sizes = (words >> np.uint64(at.START_BITS) & np.uint64(at.LENGTH_MASK)).astype(np.int64)
-        found = (words >> np.uint64(at.KIND_AT) == at.TEXT) & (sizes == len(text))
+        found: NDArray[np.bool_] = (words >> np.uint64(at.KIND_AT) == at.TEXT) & (sizes == len(text))
         starts = (words[found] & np.uint64(at.START_MASK)).astype(np.int64)
         letters = texts.body[starts[:, None] + np.arange(len(text))]
         found[found] = (letters == np.frombuffer(text, np.uint8)).all(axis=1)
