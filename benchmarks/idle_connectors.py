@@ -1,7 +1,7 @@
 """Many connectors in one process whose sources are quiet: how much memory they take, and how busy they keep a core.
 
 ``idle_connectors``: connectors of one MySQL 9, each with a database of its own, by ``historian run DIRECTORY``. Each has written a plan before anything is
-measured. Then for a while no row changes. ``busy``: the processor's seconds of the process and its Java by those of the clock, a core is 1. ``memory_mb``:
+measured: ``begin_s`` is until the last has. Then for a while no row changes. ``busy``: the processor's seconds of the process and its Java by those of the clock, a core is 1. ``memory_mb``:
 the resident memory of both. ``server_busy``: the source's processor, for all of them. ``status_s``: ``/status`` of all, asked once at the end.
 The last line is JSON. Run: ``python benchmarks/idle_connectors.py [--connectors 200] [--seconds 60]``.
 """
@@ -40,13 +40,16 @@ def configure(server: Server, directory: Path, count: int, port: int) -> None:
         for number in range(count):
             cursor.execute(f"CREATE DATABASE d{number}")
             cursor.execute(f"CREATE TABLE d{number}.t (id INT PRIMARY KEY, note VARCHAR(20))")
-            cursor.execute(f"INSERT INTO d{number}.t VALUES (1, 'a row')")
-            connection.commit()
             (directory / f"c{number}.yaml").write_text(
                 f"name: c{number}\nsource: {{type: mysql, host: {server.host}, port: {server.port}, user: {server.user}, "
                 f"password: '{server.password}', tables: ['d{number}.*'], start: earliest, tls: {{mode: disabled}}}}\n"
                 f"sinks: [{{type: delta, path: lake_{number}}}]\nrun: {{http: '127.0.0.1:{port}'}}\n"
             )
+        # Each connector would read what made the databases of all others.
+        cursor.execute("RESET BINARY LOGS AND GTIDS")
+        for number in range(count):
+            cursor.execute(f"INSERT INTO d{number}.t VALUES (1, 'a row')")
+            connection.commit()
 
 
 def below(process: int) -> list[int]:
@@ -109,10 +112,12 @@ def main() -> None:
                         if running.poll() is not None or time.perf_counter() - began_s > BEGIN_S:
                             raise SystemExit(f"{begun(port)} have begun:\n{(directory / 'said').read_text()[-3000:]}")
                         time.sleep(5)
-                    print(
-                        f"{chosen.connectors} connectors have written a plan after {time.perf_counter() - began_s:.0f} s"
-                    )
-                    result = measured(running.pid, server.pid, port, chosen.seconds)
+                    begin = {
+                        "begin_s": round(time.perf_counter() - began_s),
+                        "begin_cpu_s": round(processor_s(below(running.pid))),
+                    }
+                    print(f"{chosen.connectors} connectors have written a plan: {begin}", flush=True)
+                    result = {**begin, **measured(running.pid, server.pid, port, chosen.seconds)}
                 finally:
                     running.send_signal(signal.SIGTERM)
         finally:

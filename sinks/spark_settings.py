@@ -29,6 +29,15 @@ _OURS = {
     "spark.log.level": "ERROR",
 }
 
+_S3 = {
+    # The default one ends a read whose body was cut short; this one opens the object again.
+    "spark.hadoop.fs.s3a.input.stream.type": "classic",
+    # Hadoop's own list leaves out AWS's files and web identities, which Arrow looks at.
+    "spark.hadoop.fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider,"
+    "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider,"
+    "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
+}
+
 _ALWAYS_OURS = {"spark.sql.session.timeZone": "UTC"}
 """What rows mean depends on it, so nobody else says it."""
 
@@ -65,7 +74,8 @@ def chosen_settings(
     users = {**said, **settings}
     if master is not None:
         users[_MASTER] = master
-    ours = dict(_OURS)
+    # Spark's settings would stand above what a core-site.xml of the user's says.
+    ours = {**_OURS, **({} if os.environ.get("HADOOP_CONF_DIR") else _S3)}
     if is_local(users.setdefault(_MASTER, "local[*]")):
         ours |= _LOCAL
         ours["spark.sql.shuffle.partitions"] = str(max(2, len(os.sched_getaffinity(0))))

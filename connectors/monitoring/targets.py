@@ -26,6 +26,8 @@ STREAM = ""
 
 _log = logging.getLogger(__name__)
 _PAUSE_S = 5.0
+_SHARE = 50
+"""A look at all targets of very many tables takes its time: it comes so many times as seldom as it takes long, whatever changes."""
 _FIELDS = ("table", "target", "kind", "plan", "writer", "stopped", "ended", "path")
 
 
@@ -51,7 +53,7 @@ class TargetNotes:
         """Notes what plans have changed since it was noted; where nothing has, this costs nothing. A run does not end for it."""
         if not self._is_due or (not at_once and time.monotonic() < self._next_s):
             return
-        self._is_due, self._next_s = False, time.monotonic() + _PAUSE_S
+        self._is_due, begun_s = False, time.monotonic()
         try:
             text = json.dumps([row for sink in self._sinks for row in _rows(sink.known())])
             if text != self._noted:
@@ -60,6 +62,8 @@ class TargetNotes:
         except HistorianError as error:
             self._is_due = True
             _log.warning("where the targets stand cannot be noted: %s", error)
+        now_s = time.monotonic()
+        self._next_s = now_s + max(_PAUSE_S, _SHARE * (now_s - begun_s))
 
 
 def _rows(targets: Sequence[TargetStatus]) -> list[list[object]]:

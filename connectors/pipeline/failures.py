@@ -13,12 +13,15 @@ _MAY_PASS = re.compile(
     r"UnknownHostException|ConnectException|NoRouteToHostException|SocketTimeoutException|SocketException|ConnectTimeoutException"
     r"|NoHttpResponseException|Unable to execute HTTP request|Connection (?:refused|reset)|AWS Error NETWORK_CONNECTION"
     r"|SLOW_DOWN|SlowDown|SERVICE_UNAVAILABLE|Service Unavailable|Status Code: 50[0234]|HTTP response code 50[0234]"
+    r"|HTTP status 50[0234]|NoSuchUpload|NO_SUCH_UPLOAD|RemoteFileChangedException"
     r"|INTERNAL_FAILURE|REQUEST_TIMEOUT|RequestTimeout|ThrottlingException"
     r"|Premature end of Content-Length|ConnectionClosedException|ExpiredToken|EXPIRED_TOKEN"
 )
 """As the AWS SDK, Hadoop's S3A and Arrow's file system name what object storage and the way to it do for a while.
 
-Credentials that have expired are renewed by whoever gives them.
+Credentials that have expired are renewed by whoever gives them. An upload is gone where its end was told and the answer lost:
+then the file is written anew, under another name. An object that changes while it is read is
+read again.
 """
 
 _RAISED = re.compile(

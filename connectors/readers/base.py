@@ -298,8 +298,8 @@ class Reader(Protocol):
     def partition_lags(self, position: LogPosition) -> tuple[PartitionLag, ...]:
         """What each partition holds behind *position*; none of a log that is in one piece. Retryable."""
 
-    def wait(self, position: LogPosition, timeout_s: float) -> None:
-        """Returns when the log may hold more behind *position*, after *timeout_s* at the latest."""
+    def wait(self, position: LogPosition, timeout_s: float) -> bool:
+        """Returns when the log may hold more behind *position*, after *timeout_s* at the latest; False: it is certain that nothing came."""
 
     def take_over(self, connector: str) -> None:
         """Ends what an earlier run of *connector* left at the server. For whoever holds the connector's lease. Retryable."""

@@ -7,7 +7,7 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -37,6 +37,18 @@ _WRITES = "historian_writes"
 _ATTEMPTS = 20
 _PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.2
 _DRIVERS = {"mysql": "pymysql", "mariadb": "pymysql", "postgresql": "psycopg"}
+_PATIENCE: Mapping[str, Mapping[str, int]] = {
+    "pymysql": {"connect_timeout": 10, "read_timeout": 120, "write_timeout": 120},
+    "psycopg": {
+        "connect_timeout": 10,
+        "keepalives": 1,
+        "keepalives_idle": 30,
+        "keepalives_interval": 10,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 60_000,
+    },
+}
+"""How long a database may be silent, seconds (the last one in milliseconds): where the network is parted, no end of the connection is told."""
 _EXAMPLES = ("postgresql://user:password@host/database", "mysql://user:password@host/database")
 _SQLITE_ARGUMENTS = {"timeout", "detect_types", "isolation_level", "check_same_thread", "cached_statements"}
 _ACCESS_DENIED = 1045
@@ -202,7 +214,9 @@ def _unusable(error: BaseException) -> ConfigError:
 
 def _options(url: URL) -> dict[str, Any]:
     if url.get_backend_name() != "sqlite":
-        return {"pool_pre_ping": True, "isolation_level": "SERIALIZABLE"}
+        patience = _PATIENCE.get(url.get_driver_name(), {})
+        said = {name: value for name, value in patience.items() if name not in url.query}
+        return {"pool_pre_ping": True, "isolation_level": "SERIALIZABLE", "connect_args": said}
     unknown = sorted(url.query.keys() - _SQLITE_ARGUMENTS)
     if unknown and "uri" not in url.query:  # releases of SQLAlchemy differ: a warning, or a TypeError later on
         raise ValueError(f"SQLite knows no argument {', '.join(unknown)}")

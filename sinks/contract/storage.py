@@ -20,6 +20,7 @@ import pyarrow.fs as pafs
 
 from historian.errors import SinkError
 from sinks.contract.late_java import environment_of
+from sinks.contract.refusals import is_bare, next_step_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,6 +31,7 @@ __all__ = [
     "is_s3",
     "located",
     "reading",
+    "refusal",
     "share_said_settings",
     "share_settings",
     "writing",
@@ -39,6 +41,8 @@ _VARIABLE = "HISTORIAN_S3A"
 _TURN = threading.Lock()
 _PREFIX = "fs.s3a."
 _SCHEMES = ("s3a", "s3", "s3n")
+_ATTEMPTS = 8
+"""Of a request that storage does not answer, or answers with "later"; as many as Hadoop's own. Pauses between them grow."""
 _NAMES = (
     "access.key",
     "secret.key",
@@ -74,7 +78,8 @@ def share_settings(spark: SparkSession, path: str) -> None:
     context: Any = spark._jsc  # noqa: SLF001 there is no public way to Hadoop's settings
     bucket = urlsplit(path).netloc
     hadoop = context.hadoopConfiguration()
-    found = _settings(lambda name: str(hadoop.getTrimmed(name, "")), bucket)
+    # Spark takes the variable only where credentials stand beside it; Amazon's SDK for Java does always.
+    found = {**_said_by_environment(), **_settings(lambda name: str(hadoop.getTrimmed(name, "")), bucket)}
     with _TURN:
         known = json.loads(os.environ.get(_VARIABLE, "{}"))
         known[bucket] = found
@@ -132,6 +137,18 @@ def reading(path: str) -> Iterator[None]:
         yield
 
 
+def refusal(path: str, found: str) -> str:
+    """*found*, an error of Java at *path*; where it tells a status alone, with what storage says when a list is asked for."""
+    if not is_s3(path) or not is_bare(found):
+        return found
+    try:
+        system, place = located(path)
+        system.get_file_info(pafs.FileSelector(place, allow_not_found=True))
+    except (OSError, ValueError) as error:
+        return f"{found}; {error}"
+    return found
+
+
 @contextmanager
 def _accessing(what: str, path: str, do: str) -> Iterator[None]:
     try:
@@ -142,7 +159,7 @@ def _accessing(what: str, path: str, do: str) -> Iterator[None]:
             where=path,
             expected=f"a path that the driver and every executor may {do}",
             found=f"{type(error).__name__}: {error}",
-            next_step="mend the path, its rights or its space; the next run goes on where this one ended",
+            next_step=next_step_for(str(error)),
         ) from error
 
 
@@ -173,7 +190,8 @@ def _said_by_environment() -> dict[str, str]:
 
 @lru_cache(maxsize=16)
 def _s3(settings: str) -> pafs.S3FileSystem:
-    return pafs.S3FileSystem(**_arguments(json.loads(settings)))
+    retries = pafs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS)
+    return pafs.S3FileSystem(retry_strategy=retries, **_arguments(json.loads(settings)))
 
 
 def _arguments(values: Mapping[str, str]) -> dict[str, Any]:

@@ -235,6 +235,10 @@ def test_from_the_end_nothing_comes(log: Log, reader: BinlogReader) -> None:
     assert scanned(reader, reader.end()) == []
 
 
+def test_only_a_server_tells_that_nothing_came(log: Log, reader: BinlogReader) -> None:
+    assert isinstance(reader, BinlogFilesReader) == reader.wait(reader.end(), 0.05)
+
+
 def test_as_much_waits_as_the_files_hold(log: Log, reader: BinlogReader) -> None:
     start = own(log, reader)
     sizes = [int(size) for file, size, *_ in log.server.sql("SHOW BINARY LOGS") if file >= start.file]

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.fs as pafs
 import pytest
 
 from connectors.cli.terminal.outcome import ExitCode
 from connectors.spark.bundle import make_bundle
+from connectors.spark.jvm_s3 import s3_jars
+from databases.postgres import Postgres
 from databases.servers import Server
+from lakes.faulty_s3 import stored_in_s3
 from replicas.spark_cluster import Cluster, bare_python, begun_stages, executor_pids, finished_tasks, spark_cluster
 from sinks.delta.log.orphans import orphaned_files, remove
 from workload.waiting import wait_until
@@ -55,14 +62,14 @@ def source(mysql9: Server) -> Server:
     return server
 
 
-def _config(server: Server, directory: Path, *, run: str = "{}") -> Path:
+def _config(server: Server, directory: Path, *, store: str = "", lake: str = "", run: str = "{}") -> Path:
     directory.mkdir(exist_ok=True)
     path = directory / "d.yaml"
     path.write_text(
         f"name: d\nsource: {{type: {server.flavor}, host: {server.host}, port: {server.port}, user: {server.user}, "
         f"password: '{server.password}', tables: ['d.*'], start: earliest}}\n"
-        f"history: {{store: 'sqlite:///{directory}/store.db'}}\n"
-        f"sinks: [{{type: delta, path: {directory}/lake}}]\nrun: {run}\n"
+        f"history: {{store: '{store or f'sqlite:///{directory}/store.db'}'}}\n"
+        f"sinks: [{{type: delta, path: '{lake or directory / 'lake'}'}}]\nrun: {run}\n"
     )
     return path
 
@@ -76,20 +83,7 @@ def _source(server: Server) -> list[tuple[object, ...]]:
     return sorted(server.sql("SELECT id, n, SHA2(v, 256) FROM d.t"))
 
 
-def test_spark_submit_runs_a_connector_whose_rows_executors_decode_and_write(
-    source: Server, cluster: Cluster, spark: SparkSession, tmp_path: Path
-) -> None:
-    config = _config(source, tmp_path)
-
-    done = _run(cluster.command("run", str(config), "--once"))
-
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert _source(source) == _held(spark, tmp_path)
-    tasks = finished_tasks(cluster.events)
-    assert {"0", "1"} == set(tasks), tasks
-
-
-def test_executors_without_our_packages_have_them_from_a_bundle_with_kernels_or_are_refused(
+def test_spark_submit_runs_a_connector_on_executors_that_have_our_packages_from_a_bundle_and_on_no_others(
     source: Server, cluster: Cluster, spark: SparkSession, tmp_path: Path
 ) -> None:
     config = _config(source, tmp_path)
@@ -102,12 +96,16 @@ def test_executors_without_our_packages_have_them_from_a_bundle_with_kernels_or_
     assert "historian bundle" in refused.stdout
 
     made = make_bundle(tmp_path / "historian.zip")
-    archive = {"spark.archives": f"{made.path}#historian"}
+    events = tmp_path / "events"
+    events.mkdir()
+    archive = {"spark.archives": f"{made.path}#historian", "spark.eventLog.dir": events.as_uri()}
     before = cluster.logs_of_executors()
     done = _run(cluster.command("run", str(config), "--once", conf=archive, python=python))
 
     assert done.returncode == 0, done.stdout[-3000:]
     assert _source(source) == _held(spark, tmp_path)
+    tasks = finished_tasks(events)
+    assert {"0", "1"} == set(tasks), tasks
     said = {path: text for path, text in cluster.logs_of_executors().items() if path not in before}
     assert len(said) >= 2
     assert [] == [text[-2000:] for text in said.values() if "compil" in text]
@@ -116,12 +114,15 @@ def test_executors_without_our_packages_have_them_from_a_bundle_with_kernels_or_
 def test_an_executor_that_is_killed_while_it_decodes_costs_no_row_and_doubles_none(
     source: Server, cluster: Cluster, spark: SparkSession, tmp_path: Path
 ) -> None:
-    config, directory = _config(source, tmp_path), tmp_path / "events"
-    directory.mkdir()
-    command = cluster.command("run", str(config), "--once", conf={"spark.eventLog.dir": directory.as_uri()})
+    """The cluster is named by the configuration."""
+    events = tmp_path / "events"
+    events.mkdir()
+    conf = {**cluster.settings(), "spark.eventLog.dir": events.as_uri()}
+    config = _config(source, tmp_path, run=json.dumps({"spark": {"master": cluster.master, "conf": conf}}))
+    command = [str(Path(sys.executable).with_name("historian")), "run", str(config), "--once"]
 
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        wait_until(lambda: running.poll() is not None or begun_stages(directory), 300)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
+        wait_until(lambda: running.poll() is not None or begun_stages(events), 300)
         [victim, *_] = executor_pids(cluster.workers[0].pid)
         os.kill(victim, signal.SIGKILL)
         said, _ = running.communicate(timeout=300)
@@ -150,27 +151,50 @@ def _check_orphans_go(lake: Path) -> None:
 
 
 @pytest.mark.soak
-def test_of_two_drivers_one_has_the_lease_and_behind_its_death_the_other_goes_on(
-    source: Server, cluster: Cluster, spark: SparkSession, tmp_path: Path
+@pytest.mark.parametrize("kind", ["postgresql", "mysql"])
+def test_of_two_drivers_one_has_the_lease_and_behind_its_death_the_other_goes_on_elsewhere(
+    kind: str, source: Server, cluster: Cluster, spark: SparkSession, postgres: Postgres, mysql8: Server, tmp_path: Path
 ) -> None:
-    config = _config(source, tmp_path)
-    first = subprocess.Popen(
-        [*DIES_WITH_US, *cluster.command("run", str(config))],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    with first:
-        try:
-            wait_until(lambda: first.poll() is not None or list(tmp_path.glob("lake/d_t/*.parquet")), 300)
-            second = _run(cluster.command("run", str(config), "--once"))
-        finally:
-            os.killpg(first.pid, signal.SIGKILL)
-    third = _run(cluster.command("run", str(config), "--once"))
+    """The store is a server's and the lake is in S3: nothing of the driver's own directory is needed by the next one."""
+    s3_jars()
+    if kind == "postgresql":
+        store = postgres.new_store()
+    else:
+        mysql8.sql("CREATE DATABASE store")
+        store = f"mysql://{mysql8.user}:{mysql8.password}@{mysql8.host}:{mysql8.port}/store"
+    with stored_in_s3() as (endpoint, files):
+        conf = {
+            "spark.hadoop.fs.s3a.endpoint": endpoint,
+            "spark.hadoop.fs.s3a.path.style.access": "true",
+            "spark.hadoop.fs.s3a.access.key": "key",
+            "spark.hadoop.fs.s3a.secret.key": "secret",
+        }
+        here, there = (_config(source, tmp_path / name, store=store, lake="s3a://bucket/lake") for name in ("a", "b"))
+        with subprocess.Popen(
+            [*DIES_WITH_US, *cluster.command("run", str(here), conf=conf)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        ) as first:
+            try:
+                wait_until(lambda: first.poll() is not None or _has_rows(files, "bucket/lake/d_t"), 300)
+                second = _run(cluster.command("run", str(there), "--once", conf=conf))
+            finally:
+                os.killpg(first.pid, signal.SIGKILL)
+        shutil.rmtree(tmp_path / "a")
+        third = _run(cluster.command("run", str(there), "--once", conf=conf))
+        pafs.copy_files("bucket/lake", str(tmp_path / "b" / "lake"), source_filesystem=files)
 
     assert second.returncode == ExitCode.STORE, second.stdout[-3000:]
     assert third.returncode == 0, third.stdout[-3000:]
-    assert _source(source) == _held(spark, tmp_path)
+    assert _source(source) == _held(spark, tmp_path / "b")
+    changes = spark.read.format("delta").load(f"{tmp_path}/b/lake/d_t_changes")
+    assert changes.count() == changes.select("offset").distinct().count()
+
+
+def _has_rows(files: pafs.S3FileSystem, table: str) -> bool:
+    found = files.get_file_info(pafs.FileSelector(table, allow_not_found=True))
+    return any(each.path.endswith(".parquet") for each in found)
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -26,14 +27,15 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 HISTORIAN = [sys.executable, "-c", "from connectors.cli import main; main()"]
+BACKLOG_MB = 150
 DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 
 
-def _config(server: Server, directory: Path, name: str, *, password: str, port: int) -> None:
+def _config(server: Server, directory: Path, name: str, *, password: str, port: int, more: str = "") -> None:
     (directory / f"{name}.yaml").write_text(
         f"name: {name}\nsource: {{type: {server.flavor}, host: {server.host}, port: {server.port}, user: {server.user}, "
         f"password: '{password}', tables: ['{name}.*'], start: earliest}}\n"
-        f"sinks: [{{type: delta, path: lake_{name}}}]\nrun: {{http: '127.0.0.1:{port}', trigger: 100 ms}}\n"
+        f"sinks: [{{type: delta, path: lake_{name}}}]\nrun: {{http: '127.0.0.1:{port}', trigger: 100 ms{more}}}\n"
     )
 
 
@@ -98,6 +100,49 @@ def test_a_connector_that_is_not_let_in_ends_alone_and_the_others_go_on(
     assert 1 == len(re.findall(r"^# TYPE historian_last_plan_number ", metrics, re.MULTILINE))
     assert (True, ["1 of 3 connectors have failed"]) == (health["ok"], ready["reasons"])
     assert "one" == of_one["name"]
+
+
+@pytest.mark.soak
+def test_a_great_backlog_of_one_keeps_no_other_waiting(mysql9: Server, tmp_path: Path) -> None:
+    """Rows of the quiet one arrive, time after time, while the other one is still far behind."""
+    mysql9.clear()
+    port = free_port()
+    for name in ("great", "quiet"):
+        mysql9.sql(f"CREATE DATABASE {name}")
+        mysql9.sql(f"CREATE TABLE {name}.t (id INT PRIMARY KEY AUTO_INCREMENT, note VARCHAR(200))")
+        _config(mysql9, tmp_path, name, password=mysql9.password, port=port, more=", max_batch_bytes: 1 MB")
+    rows = ", ".join(["(REPEAT('x', 200))"] * 5_000)
+    for _ in range(BACKLOG_MB):
+        mysql9.sql(f"INSERT INTO great.t (note) VALUES {rows}")
+    mysql9.sql("INSERT INTO quiet.t (note) VALUES ('first')")
+
+    def rows_of(name: str) -> float:
+        with suppress(URLError):
+            found = re.findall(
+                rf'^historian_rows_total{{connector="{name}".*}} (\S+)$', _asked(port, "/metrics"), re.MULTILINE
+            )
+            return sum(map(float, found))
+        return 0.0
+
+    with subprocess.Popen(
+        [*DIES_WITH_US, *HISTORIAN, "run", str(tmp_path)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as running:
+        try:
+            wait_until(lambda: running.poll() is not None or rows_of("quiet") == 1, 300)
+            waited_s, great = [], []
+            for number in range(2, 7):
+                mysql9.sql("INSERT INTO quiet.t (note) VALUES ('another')")
+                begun_s = time.monotonic()
+                wait_until(lambda wanted=number: running.poll() is not None or rows_of("quiet") == wanted, 120)
+                waited_s.append(time.monotonic() - begun_s)
+                great.append(rows_of("great"))
+        finally:
+            running.send_signal(signal.SIGTERM)
+            _, said = running.communicate(timeout=120)
+
+    assert running.returncode == ExitCode.OK, said[-3000:]
+    assert great == sorted(great)
+    assert 0 < great[0] < great[-1] < BACKLOG_MB * 5_000, (waited_s, great)
 
 
 def _states(port: int) -> dict[str, str]:

@@ -21,6 +21,7 @@ from connectors.config import load_config
 from connectors.monitoring.observer import on_written
 from connectors.pipeline.run import run
 from connectors.spark.jvm_s3 import s3_jars
+from databases.moving_address import MovingAddress
 from databases.postgres import Postgres, start_postgres
 from databases.servers import Server, free_port
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 LONGEST_S = 180
+HISTORIAN = (str(Path(sys.executable).with_name("historian")),)
 NO_RETRIES = " ".join(
     f"--conf spark.hadoop.fs.s3a.{setting}"
     for setting in (
@@ -149,7 +151,7 @@ def test_a_run_goes_on_after_its_object_storage_was_away(source: Server, tmp_pat
     }
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [str(Path(sys.executable).with_name("historian")), "run", str(config)],
+            [*HISTORIAN, "run", str(config)],
             stdout=output,
             stderr=output,
             env=environment,
@@ -171,6 +173,54 @@ def test_a_run_goes_on_after_its_object_storage_was_away(source: Server, tmp_pat
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         storage.stop()
+
+
+@pytest.mark.soak
+def test_a_run_that_is_parted_from_its_store_gives_way_to_another_one(
+    source: Server, mariadb118: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The other one comes in when the lease has expired. When the network is whole again, the first one writes nothing more, and ends."""
+    mariadb118.sql("CREATE DATABASE parted")
+    address = MovingAddress(mariadb118)
+    configs = []
+    for name, port in (("parted", address.port), ("whole", mariadb118.port)):
+        (tmp_path / name).mkdir()
+        store = f"mysql://{mariadb118.user}:{mariadb118.password}@127.0.0.1:{port}/parted"
+        configs.append(_config(source, tmp_path / name, store, f"{tmp_path}/lake"))
+    parted, whole = configs
+    log = tmp_path / "run.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen([*HISTORIAN, "run", str(parted)], stdout=output, stderr=output)
+    try:
+        _wait((tmp_path / "lake" / "shop_t_changes").exists, process, log)
+        source.sql("INSERT INTO shop.t VALUES (2)")
+        time.sleep(3)
+        address.hold()
+        source.sql("INSERT INTO shop.t VALUES (3)")
+        until_s = time.monotonic() + LONGEST_S
+        # The first one's process lives, on this machine: nothing but its lease's end tells that another may come in.
+        while (done := _once(whole)).returncode != 0:
+            assert "lease" in done.stderr, done.stderr
+            assert time.monotonic() < until_s
+            time.sleep(5)
+        address.release()
+        assert process.wait(LONGEST_S) != 0
+        assert "lease" in log.read_text()
+        assert _once(whole).returncode == 0
+    finally:
+        address.close()
+        process.kill()
+        process.wait()
+
+    changes = spark.read.format("delta").load(f"{tmp_path}/lake/shop_t_changes").collect()
+    assert [1, 2, 3] == sorted(row.id for row in changes)
+    assert [1, 2, 3] == sorted(row.id for row in spark.read.format("delta").load(f"{tmp_path}/lake/shop_t").collect())
+
+
+def _once(config: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*HISTORIAN, "run", str(config), "--once"], capture_output=True, text=True, timeout=LONGEST_S, check=False
+    )
 
 
 def _storage(port: int) -> ThreadedMotoServer:

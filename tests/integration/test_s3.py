@@ -1,12 +1,17 @@
-"""A lake in S3: the connector writes it as one on a disk, through a crash that leaves files of no table, and people use it."""
+"""A lake in S3: the connector writes it as one on a disk, whatever the store answers, through a crash that leaves files of no table; people use it."""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
-from urllib.request import Request, urlopen
 
 import pyarrow.fs as pafs
 import pytest
@@ -14,6 +19,24 @@ import pytest
 from connectors.config import load_config
 from connectors.pipeline.run import run
 from connectors.spark.jvm_s3 import s3_jars
+from lakes.faulty_s3 import (
+    BUSY,
+    DENIED,
+    EXPIRED,
+    LOST,
+    PASSING,
+    REGION,
+    RESET,
+    SLOW,
+    TRUNCATED,
+    Asked,
+    Faults,
+    Rule,
+    faulty_s3,
+    mixed,
+    of_each,
+    stored_in_s3,
+)
 from lakes.killed_run import run_killed
 
 if TYPE_CHECKING:
@@ -37,6 +60,7 @@ sinks:
   trigger: once
 """
 PLAIN = "run:"
+PATIENT = "run:\n  retry: 90 s"
 MANY_PLANS = """
     compact: {files: 2, target: 1 MB}
     tables:
@@ -49,26 +73,8 @@ USES = ("shop_products_changes=offset", "shop_products=sku")
 @pytest.fixture
 def s3() -> Iterator[tuple[str, pafs.S3FileSystem]]:
     """The address of an S3 endpoint with a bucket, and the endpoint as a file system."""
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    try:
-        _, port = server.get_host_and_port()
-        # What other tests of this process put there is gone.
-        urlopen(Request(f"http://127.0.0.1:{port}/moto-api/reset", method="POST")).close()
-        files = pafs.S3FileSystem(
-            access_key="key",
-            secret_key="secret",
-            region="us-east-1",
-            scheme="http",
-            endpoint_override=f"127.0.0.1:{port}",
-            allow_bucket_creation=True,
-        )
-        files.create_dir("bucket")
-        yield f"http://127.0.0.1:{port}", files
-    finally:
-        server.stop()
+    with stored_in_s3() as stored:
+        yield stored
 
 
 @pytest.mark.slow
@@ -80,19 +86,118 @@ def s3() -> Iterator[tuple[str, pafs.S3FileSystem]]:
 def test_a_lake_in_s3_holds_what_one_on_a_disk_does(
     s3: tuple[str, pafs.S3FileSystem], spark: SparkSession, tmp_path: Path, more: str, uses: Sequence[str]
 ) -> None:
-    """The first run is killed when the rows' files are there and no table knows them; the second one ends.
+    """The first run is killed when the rows' files are there and no table knows them.
 
-    Where there are many plans, some merge, some change schemas, files are joined, and Spark writes one of the tables.
+    The second one ends, with credentials that end before it does, and a store of which each kind of bad answer comes. Where
+    there are many plans, some merge, some change schemas, files are joined, and Spark writes one of the tables.
     """
     endpoint, files = s3
     s3_jars()
-    assert f"killed at {PLACE}" in _run(tmp_path / "s3", more, PLACE, endpoint)
+    assert f"killed at {PLACE}" in _run(tmp_path / "s3", more, PLACE, endpoint, SECRETS)
     left = _data_files(files)
     assert left
-    assert "ended" in _run(tmp_path / "s3", more, "-", endpoint, *uses)
+    with _faulty(endpoint, mixed()) as (through, faults, renewed):
+        assert "ended" in _run(tmp_path / "s3", more, "-", through, renewed, *uses)
+    assert PASSING <= {*faults.met}, faults.met
+    assert faults.given > 2
+
+    known = _same_as_on_a_disk(files, spark, tmp_path, more)
+    assert left - known, "the crash left no file that no table knows"
+    assert known <= _data_files(files)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind,every", [(BUSY, 3), (TRUNCATED, 2), (RESET, 4), (LOST, 3), (SLOW, 25)])
+def test_what_passes_of_a_store_costs_no_row_and_doubles_none(
+    s3: tuple[str, pafs.S3FileSystem], spark: SparkSession, tmp_path: Path, kind: str, every: int
+) -> None:
+    endpoint, files = s3
+    with _faulty(endpoint, of_each(kind, every)) as (through, faults, renewed):
+        assert "ended" in _run(tmp_path / "s3", MANY_PLANS, "-", through, renewed)
+    assert faults.met[kind] > 3
+    _same_as_on_a_disk(files, spark, tmp_path, MANY_PLANS)
+
+
+@pytest.mark.soak
+def test_a_run_waits_for_credentials_that_somebody_renews(
+    s3: tuple[str, pafs.S3FileSystem], spark: SparkSession, tmp_path: Path
+) -> None:
+    """They are in AWS's own file. For a while all are refused; then the file has others."""
+    endpoint, files = s3
+    own = tmp_path / "credentials"
+    own.write_text("[default]\naws_access_key_id = first\naws_secret_access_key = secret\n")
+    refused: list[str] = []
+
+    def rule(request: Asked) -> str | None:
+        if request.key != "first" or request.number < 60:
+            return None
+        refused.append(request.key)
+        if len(refused) == 5:
+            own.write_text("[default]\naws_access_key_id = second\naws_secret_access_key = secret\n")
+        return EXPIRED
+
+    with faulty_s3(endpoint, rule) as (through, faults):
+        in_file = {"AWS_SHARED_CREDENTIALS_FILE": str(own)}
+        assert "ended" in _run(tmp_path / "s3", PATIENT, "-", through, in_file)
+    assert faults.met[EXPIRED] >= 5
+    _same_as_on_a_disk(files, spark, tmp_path, PLAIN)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    "kind,said",
+    [
+        (REGION, "expecting 'eu-central-1'.*Next: set fs.s3a.endpoint.region to the bucket's region"),
+        (DENIED, "Access Denied.*Next: allow GetObject, PutObject"),
+        (EXPIRED, "The provided token has expired.*Next: renew the credentials"),
+    ],
+)
+def test_what_does_not_pass_is_one_sentence(
+    s3: tuple[str, pafs.S3FileSystem], tmp_path: Path, kind: str, said: str
+) -> None:
+    endpoint, _ = s3
+    with faulty_s3(endpoint, lambda _: kind) as (through, _):
+        found = subprocess.run(
+            [*HISTORIAN, "run", "--once", str(_config(tmp_path, "s3a://bucket/lake", PLAIN))],
+            env={**os.environ, **SECRETS, **PATHS, "AWS_ENDPOINT_URL": through},
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+        )
+    lines = [line for line in found.stderr.splitlines() if line.strip()]
+    assert found.returncode == 1
+    assert re.search(said, " ".join(lines)), found.stderr
+    assert "s3a://bucket/lake" in found.stderr
+    assert "\tat " not in found.stderr
+    assert len(lines) < 12, found.stderr
+
+
+HISTORIAN = (sys.executable, "-c", "from connectors.cli import main; main()")
+PLACE = "files_written"
+SECRETS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
+PATHS = {"PYSPARK_SUBMIT_ARGS": "--conf spark.hadoop.fs.s3a.path.style.access=true pyspark-shell"}
+
+
+@contextmanager
+def _faulty(endpoint: str, rule: Rule) -> Iterator[tuple[str, Faults, dict[str, str]]]:
+    """An endpoint with faults, and the variables of a process whose credentials it gives and takes back after a few seconds."""
+    with faulty_s3(endpoint, rule, life_s=12) as (through, faults):
+        yield through, faults, {"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{through}/credentials"}
+
+
+def _run(directory: Path, more: str, place: str, endpoint: str, credentials: dict[str, str], *uses: str) -> str:
+    config = _config(directory, "s3a://bucket/lake", more)
+    return run_killed(config, place, *uses, **PATHS, **credentials, AWS_ENDPOINT_URL=endpoint)
+
+
+def _same_as_on_a_disk(files: pafs.S3FileSystem, spark: SparkSession, tmp_path: Path, more: str) -> set[str]:
+    """Fails unless the lake is what a run makes on a disk: rows, and the bytes of files where no run's own time is in them.
+
+    Gives the names of files that tables know.
+    """
     run(load_config(_config(tmp_path / "disk", str(tmp_path / "expected"), more)), once=True, spark=spark)
     pafs.copy_files("bucket/lake", str(tmp_path / "lake"), source_filesystem=files)
-
     names = sorted(path.name for path in (tmp_path / "expected").iterdir())
     assert sorted(path.name for path in (tmp_path / "lake").iterdir()) == names
     assert sum(name.endswith("_history") for name in names) == 2
@@ -100,24 +205,9 @@ def test_a_lake_in_s3_holds_what_one_on_a_disk_does(
     for name in names:
         found, expected = (_read(spark, tmp_path / lake / name) for lake in ("lake", "expected"))
         assert _rows(found, name) == _rows(expected, name), name
+        assert _bytes(found, name) == _bytes(expected, name), name
         known |= {Path(unquote(urlsplit(file).path)).name for file in found.inputFiles()}
-    assert left - known, "the crash left no file that no table knows"
-    assert known <= _data_files(files)
-
-
-PLACE = "files_written"
-
-
-def _run(directory: Path, more: str, place: str, endpoint: str, *uses: str) -> str:
-    return run_killed(
-        _config(directory, "s3a://bucket/lake", more),
-        place,
-        *uses,
-        PYSPARK_SUBMIT_ARGS="--conf spark.hadoop.fs.s3a.path.style.access=true pyspark-shell",
-        AWS_ACCESS_KEY_ID="key",
-        AWS_SECRET_ACCESS_KEY="secret",
-        AWS_ENDPOINT_URL=endpoint,
-    )
+    return known
 
 
 def _config(directory: Path, path: str, more: str) -> Path:
@@ -130,6 +220,14 @@ def _config(directory: Path, path: str, more: str) -> Path:
 def _data_files(files: pafs.S3FileSystem) -> set[str]:
     found = files.get_file_info(pafs.FileSelector("bucket/lake", recursive=True))
     return {info.base_name for info in found if info.path.endswith(".parquet") and "/_delta_log/" not in info.path}
+
+
+def _bytes(frame: DataFrame, name: str) -> list[str]:
+    """Digests of the files of a table."""
+    if name.startswith("historian_") or "system_time" in frame.columns:
+        return []
+    paths = [Path(unquote(urlsplit(file).path)) for file in frame.inputFiles()]
+    return sorted(hashlib.sha256(path.read_bytes()).hexdigest() for path in paths)
 
 
 def _read(spark: SparkSession, path: Path) -> DataFrame:

@@ -87,3 +87,12 @@ def test_spark_connect_is_refused_where_spark_defaults_conf_asks_for_it(
         spark_session()
 
     assert "secret" not in str(raised.value)
+
+
+def test_settings_of_s3_are_left_to_hadoop_s_own_files_where_the_user_has_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    ours = {name for name in _chosen() if name.startswith("spark.hadoop.fs.s3a.")}
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
+
+    assert len(ours) == 2
+    assert ours.isdisjoint(_chosen())

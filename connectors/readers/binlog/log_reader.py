@@ -293,9 +293,10 @@ class BinlogReader(ABC):
         """None: a binlog is in one piece."""
         return ()
 
-    def wait(self, position: LogPosition, timeout_s: float) -> None:  # noqa: ARG002 - a server can tell
+    def wait(self, position: LogPosition, timeout_s: float) -> bool:  # noqa: ARG002 - a server can tell
         """Returns after *timeout_s*, see :class:`connectors.readers.base.Reader`."""
         time.sleep(timeout_s)
+        return True
 
     def take_over(self, connector: str) -> None:
         """Ends what an earlier run left, see :class:`connectors.readers.base.Reader`."""

@@ -361,23 +361,24 @@ class BinlogServerReader(BinlogReader):
         newest, end = self._status()
         return offset + ((end - offset) & ~0xFFFFFFFF) if newest == file and end > offset else offset
 
-    def wait(self, position: LogPosition, timeout_s: float) -> None:
+    def wait(self, position: LogPosition, timeout_s: float) -> bool:
         """Returns when the server sends something behind *position*, see :class:`connectors.readers.base.Reader`.
 
         Of a position that it has returned for already it sleeps a second: what came brought no plan, and may go on coming.
         """
         cannot_start = position.server != self._server() or not may_start(position.offset)
         if cannot_start or position == self._woken_at:
-            super().wait(position, timeout_s if cannot_start else min(timeout_s, _WOKEN_PAUSE_S))
-            return
+            return super().wait(position, timeout_s if cannot_start else min(timeout_s, _WOKEN_PAUSE_S))
         if self._waiting is None or self._waiting[0] != position:
             self._end_waiting()
             begin = lambda dump: dump.from_file(position.file, position.offset, waits_as=self._waits_as)  # noqa: E731
             dump = self._dump(begin)
             self._waiting = (position, dump)
-        if self._waiting[1].rings(timeout_s):
-            self._woken_at = position
-            self._end_waiting()
+        if not self._waiting[1].rings(timeout_s):
+            return False
+        self._woken_at = position
+        self._end_waiting()
+        return True
 
     def _end_waiting(self) -> None:
         """Ends the dump that waits, on both sides: a server that has nothing to send would not notice a closed socket."""

@@ -288,14 +288,15 @@ class Client:
         if code in (*refused, KafkaError._FATAL):  # noqa: SLF001
             raise SourceError("the brokers refuse to be read", where=f"{partition[0]}:{partition[1]}", found=text)
 
-    def wait(self, reached: Mapping[Partition, int], timeout_s: float) -> None:
-        """Returns when one of the partitions goes on behind where it was *reached*, after *timeout_s* at the latest."""
+    def wait(self, reached: Mapping[Partition, int], timeout_s: float) -> bool:
+        """Whether one of the partitions goes on behind where it was *reached*; returns then, after *timeout_s* at the latest."""
         until_s = time.monotonic() + timeout_s
         while (left_s := until_s - time.monotonic()) > 0:
             bounds = {partition: self.bounds(partition) for partition in self.partitions()}
             if any(high > max(low, reached.get(partition, 0)) for partition, (low, high) in bounds.items()):
-                return
+                return True
             time.sleep(min(left_s, _POLL_S))
+        return False
 
     def close(self) -> None:
         """Closes connections; the client can be used again."""

@@ -256,9 +256,9 @@ class KafkaReader:
         begins = {at: (max(low, read.offset(*at) or 0), high) for at, (low, high) in self._bounds().items()}
         return {at: (begin, max(begin, high)) for at, (begin, high) in begins.items()}
 
-    def wait(self, position: LogPosition, timeout_s: float) -> None:
-        """Returns when a partition goes on behind *position*, after *timeout_s* at the latest."""
-        self._client.wait(dict(position.offsets), timeout_s)
+    def wait(self, position: LogPosition, timeout_s: float) -> bool:
+        """Returns when a partition goes on behind *position*, see :class:`connectors.readers.base.Reader`."""
+        return self._client.wait(dict(position.offsets), timeout_s)
 
     def take_over(self, connector: str) -> None:
         """Earlier runs leave nothing at brokers, see :class:`connectors.readers.base.Reader`."""

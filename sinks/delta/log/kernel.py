@@ -9,14 +9,16 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from historian.errors import ChainBroken, SinkError
 from sinks.contract.late_java import has_java
-from sinks.contract.storage import is_local, share_settings
+from sinks.contract.refusals import next_step_for
+from sinks.contract.storage import is_local, refusal, share_settings
 from sinks.delta import faults
 from sinks.delta.log.columns import DeltaSchema
 from sinks.delta.log.commits import Commit
@@ -123,12 +125,13 @@ class Kernel:
         """
         if is_local(path) and Path(path.removeprefix("file:")).is_symlink():
             return False
-        name = self._classes.hadoop_path(path)
-        system = name.getFileSystem(self._hadoop)
-        if not system.exists(name):
-            return True
-        found = system.listStatus(name) if system.getFileStatus(name).isDirectory() else None
-        return found is not None and all(entry.getPath().getName() == "_delta_log" for entry in found)
+        with _told("a target's place cannot be looked at", path):
+            name = self._classes.hadoop_path(path)
+            system = name.getFileSystem(self._hadoop)
+            if not system.exists(name):
+                return True
+            found = system.listStatus(name) if system.getFileStatus(name).isDirectory() else None
+            return found is not None and all(entry.getPath().getName() == "_delta_log" for entry in found)
 
     def create(
         self,
@@ -195,25 +198,27 @@ class Kernel:
 
     def commit_info(self, path: str, version: int) -> dict[str, Any] | None:
         """What the log says of the commit that made *version*; None where that entry is gone."""
-        name = self._classes.hadoop_path(f"{path}/_delta_log/{version:020d}.json")
-        system = name.getFileSystem(self._hadoop)
-        if not system.exists(name):
-            return None
-        reader = self._classes.buffered_reader(self._classes.stream_reader(system.open(name), "UTF-8"))
-        try:
-            while (line := reader.readLine()) is not None:
-                if line.startswith('{"commitInfo"'):
-                    info: dict[str, Any] = json.loads(line)["commitInfo"]
-                    return info
-        finally:
-            reader.close()
-        return {}
+        with _told("a version of a Delta table cannot be read", path):
+            name = self._classes.hadoop_path(f"{path}/_delta_log/{version:020d}.json")
+            system = name.getFileSystem(self._hadoop)
+            if not system.exists(name):
+                return None
+            reader = self._classes.buffered_reader(self._classes.stream_reader(system.open(name), "UTF-8"))
+            try:
+                while (line := reader.readLine()) is not None:
+                    if line.startswith('{"commitInfo"'):
+                        info: dict[str, Any] = json.loads(line)["commitInfo"]
+                        return info
+            finally:
+                reader.close()
+            return {}
 
     def delete_files(self, paths: Sequence[str]) -> None:
         """Deletes files that no table knows."""
         for path in paths:
-            name = self._classes.hadoop_path(path)
-            name.getFileSystem(self._hadoop).delete(name, False)
+            with _told("a file cannot be deleted", path):
+                name = self._classes.hadoop_path(path)
+                name.getFileSystem(self._hadoop).delete(name, False)
             faults.reached("file_deleted", path.rpartition("/")[0])
 
     def _finish(self, path: str, version: int, transaction: Any, actions: Any, domains: Mapping[str, str]) -> Any:
@@ -332,6 +337,17 @@ def _refused(path: str, error: Any) -> ChainBroken | None:
     )
 
 
+@contextmanager
+def _told(what: str, path: str) -> Iterator[None]:
+    """Raises :class:`SinkError` for what Java's file system raises inside."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        yield
+    except Py4JJavaError as error:
+        raise _failed(what, path, error) from error
+
+
 def _failed(what: str, path: str, error: Any) -> SinkError:
     cause = error.java_exception
     kind = cause.getClass().getName()
@@ -345,12 +361,13 @@ def _failed(what: str, path: str, error: Any) -> SinkError:
         cause = cause.getCause()
     if about is None:
         return SinkError(what, where=path, found=found)
+    said = refusal(path, f"{about.getClass().getName()}: {about.getMessage()}")
     return SinkError(
         what,
         where=path,
         expected="a path that Spark may read and write",
-        found=f"{about.getClass().getName()}: {about.getMessage()}",
-        next_step="mend the path, its rights or its space; the next run goes on where this one ended",
+        found=said,
+        next_step=next_step_for(said),
     )
 
 

@@ -16,7 +16,10 @@ import pytest
 from connectors.config import PipelineConfig, load_config
 from connectors.monitoring.observer import on_written
 from connectors.pipeline import pipeline
+from connectors.pipeline.pacing import PlansAhead
 from connectors.pipeline.pipeline import Pipeline
+from connectors.readers.binlog.files_reader import BinlogFilesReader
+from connectors.tracking.tracker import Tracker
 from historian.plans.plans import Plan
 from sinks.console import ConsoleSink
 
@@ -160,3 +163,58 @@ def test_a_log_that_brings_nothing_is_waited_for_until_rows_are_due(
         running.run(once=False, until=None, stopping=stopping)
 
     assert expected == [plan.start == plan.end for plan in plans]
+
+
+def test_a_source_that_is_silent_is_believed_for_a_while_and_the_run_hears_that_it_is_to_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits, asked, stopping = iter([False] * 40 + [True, False, False]), [0, 0], threading.Event()
+
+    def wait(*_: object) -> bool:
+        came = next(waits, None)
+        if came is None:
+            stopping.set()
+        asked[0] += 1
+        return bool(came)
+
+    def plan_after(tracker: Tracker, number: int, **options: Any) -> Plan | None:
+        asked[1] += 1
+        return made(tracker, number, **options)
+
+    made = Tracker.plan_after
+    monkeypatch.setattr(BinlogFilesReader, "wait", wait)
+    monkeypatch.setattr(Tracker, "plan_after", plan_after)
+    monkeypatch.setattr(pipeline, "_LOOK_S", 10 * ENDS_S)
+
+    config = _config(tmp_path, "binlog.000001", run="{trigger: 1 ms}")
+    with Pipeline.opened(config, SPARK, on_written(lambda *_: None)) as running:
+        running.run(once=False, until=None, stopping=stopping)
+
+    # The plan; what is behind it, before the 40 and behind the one that something ended.
+    assert [44, 3] == asked
+
+
+def test_plans_that_are_made_ahead_are_those_that_are_made_one_after_the_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = sorted(path.name for path in (SHOP / "binlog").iterdir())
+    makers: list[bool] = []
+    plan_after = Tracker.plan_after
+
+    def noted(tracker: Tracker, number: int, **limits: Any) -> Plan | None:
+        makers.append(threading.current_thread() is threading.main_thread())
+        return plan_after(tracker, number, **limits)
+
+    monkeypatch.setattr(Tracker, "plan_after", noted)
+    found = []
+    for way in ("ahead", "asked"):
+        if way == "asked":
+            monkeypatch.setattr(PlansAhead, "wanted_behind", lambda *_: None)
+        (tmp_path / way).mkdir()
+        makers.clear()
+        plans = _run(_config(tmp_path / way, *names, run="{max_batch_bytes: 50 kB}"))
+        assert (way == "asked") == all(makers)
+        found.append(([(plan.start, plan.end, plan.ranges) for plan in plans], capsys.readouterr().out.splitlines()))
+
+    assert len(found[0][0]) > 2
+    assert found[0] == found[1]

@@ -12,6 +12,7 @@ import pytest
 
 from historian.errors import SinkError
 from sinks.contract import storage
+from sinks.contract.refusals import is_bare, next_step_for
 from sinks.contract.storage import is_local, located, reading, share_settings, writing
 
 SECRETS = {"access.key": "key", "secret.key": "secret"}
@@ -92,3 +93,36 @@ def test_a_path_that_cannot_be_reached_is_said(tmp_path: Path, access: Any, what
 def test_paths_without_a_scheme_and_of_files_are_on_this_machine() -> None:
     assert all(map(is_local, ("/a b", "/a:b/c#d?e", "file:/x", "file:///x")))
     assert not any(map(is_local, ("s3a://b/x", "hdfs://n/x", "dbfs:/x", "abfss://c@a/x")))
+
+
+@pytest.mark.parametrize(
+    "found,said",
+    [
+        ("AWS Error ACCESS_DENIED during PutObject operation: Access Denied", "allow GetObject, PutObject"),
+        ("S3Exception: Forbidden (Service: S3, Status Code: 403)", "mend the path"),
+        ("(HTTP status 400) Unable to parse ExceptionName: ExpiredToken Message: The token", "renew the credentials"),
+        ("AuthorizationHeaderMalformed: the region 'us-east-1' is wrong", "set fs.s3a.endpoint.region"),
+        ("NoSuchBucketPolicy", "mend the path"),
+    ],
+)
+def test_what_mends_a_refusal_follows_from_its_code(found: str, said: str) -> None:
+    assert next_step_for(found).startswith(said)
+
+
+def test_a_status_alone_tells_no_reason() -> None:
+    assert is_bare("getFileStatus on s3a://b/x: S3Exception: Bad Request (Service: S3, Status Code: 400)")
+    assert not is_bare("S3Exception: Access Denied (Service: S3, Status Code: 403) AccessDenied")
+    assert not is_bare("S3Exception: (Service: S3, Status Code: 503)")
+
+
+def test_workers_are_told_the_endpoint_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://minio:9000")
+    monkeypatch.setenv("HISTORIAN_S3A", "{}")
+    hadoop = SimpleNamespace(getTrimmed={"fs.s3a.path.style.access": "true"}.get)
+    context = SimpleNamespace(environment={})
+    spark: Any = SimpleNamespace(sparkContext=context, _jsc=SimpleNamespace(hadoopConfiguration=lambda: hadoop))
+
+    share_settings(spark, "s3a://b/lake")
+
+    told = {"b": {"endpoint": "http://minio:9000", "path.style.access": "true"}}
+    assert told == json.loads(context.environment["HISTORIAN_S3A"])

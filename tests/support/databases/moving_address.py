@@ -20,6 +20,8 @@ class MovingAddress:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._sockets: list[socket.socket] = []
+        self._flows = threading.Event()
+        self._flows.set()
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listening.getsockname()[1]
         self._threads: list[threading.Thread] = []
@@ -37,8 +39,17 @@ class MovingAddress:
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
 
+    def hold(self) -> None:
+        """Carries nothing more, and cuts nothing off, as a network that is parted does."""
+        self._flows.clear()
+
+    def release(self) -> None:
+        """Carries again, first what was held."""
+        self._flows.set()
+
     def close(self) -> None:
         """Ends it."""
+        self.release()
         with contextlib.suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
@@ -50,14 +61,14 @@ class MovingAddress:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listening.accept()
-                self._start(partial(_carry, client, self._server, self._sockets))
+                self._start(partial(_carry, client, self._server, self._sockets, self._flows))
 
     def _start(self, target: Callable[[], None]) -> None:
         self._threads.append(threading.Thread(target=target, daemon=True))
         self._threads[-1].start()
 
 
-def _carry(client: socket.socket, to: Server, opened: list[socket.socket]) -> None:
+def _carry(client: socket.socket, to: Server, opened: list[socket.socket], flows: threading.Event) -> None:
     """Carries bytes both ways until one side ends."""
     with client, contextlib.suppress(OSError), socket.create_connection((to.host, to.port)) as server:
         opened += client, server
@@ -65,6 +76,7 @@ def _carry(client: socket.socket, to: Server, opened: list[socket.socket]) -> No
         while True:
             for each in select.select([*others], (), ())[0]:
                 piece = each.recv(65536)
+                flows.wait()
                 if not piece:
                     return
                 others[each].sendall(piece)

@@ -295,9 +295,9 @@ def test_globs_take_in_topics_that_come_later(kafka: Kafka, topic: str) -> None:
 def test_waiting_ends_when_messages_come(kafka: Kafka, topic: str) -> None:
     with contextlib.closing(reader_of(kafka, topic)) as reader:
         end = reader.end()
+        assert not reader.wait(end, 0.1)
         kafka.produce(topic, [(None, insert(1))], 0)
 
-        reader.wait(end, 60)
-
+        assert reader.wait(end, 60)
         assert reader.end().covers(end)
         assert reader.end() != end
