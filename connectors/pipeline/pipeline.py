@@ -60,8 +60,8 @@ __all__ = ["Pipeline"]
 
 _log = logging.getLogger(__name__)
 _POLL_S = 1.0
-_LOOK_S = 5.0
-"""How long a log that is silent is believed to be so. A server that has gone away in silence is missed by then."""
+_LOOK_S, _LONGEST_LOOK_S = 5.0, 60.0
+"""How long a log that is silent is believed to be so, at first and behind many looks. A server that has gone away in silence is missed by then."""
 
 
 class Pipeline:
@@ -89,6 +89,7 @@ class Pipeline:
         self._normalizer = normalizer
         self._notes = TargetNotes(self._store, sinks)
         self._is_config_noted = False
+        self._rest_s = _LOOK_S
         self._reloads: Reloads | None = None
         self._ahead = PlansAhead(tracker, limit_bytes=config.run.max_batch_bytes, until=None)
         by_ranges = compares_ranges(config.sinks)
@@ -211,7 +212,10 @@ class Pipeline:
         Of many quiet connectors in one process each asks seldom; a source that can says at once that its log goes on.
         """
         copier = self._tracker.copier
-        rest_s = _POLL_S if copier is not None and copier.waits else _LOOK_S
+        is_due = self._tracker.doubts or (copier is not None and copier.waits)
+        # What people order of copies stands in the store.
+        rest_s = _POLL_S if is_due else self._rest_s if copier is None else _LOOK_S
+        self._rest_s = min(2 * self._rest_s, _LONGEST_LOOK_S)
         if due := self._due_us():
             rest_s = min(rest_s, (min(time_us for _, time_us in due) - self._tracker.clock_us()) / 1e6)
         until_s = time.monotonic() + rest_s
@@ -267,7 +271,7 @@ class Pipeline:
         return [item for sink in self._sinks for item in sink.due_us().items()]
 
     def _write(self, planned: PlannedLog) -> None:
-        plan = planned.plan
+        plan, self._rest_s = planned.plan, _LOOK_S
         self._lease.check()
         self._observer.planned(plan)
         written = WrittenPlan(plan=plan, stopped={})

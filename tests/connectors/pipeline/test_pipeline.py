@@ -185,6 +185,7 @@ def test_a_source_that_is_silent_is_believed_for_a_while_and_the_run_hears_that_
     monkeypatch.setattr(BinlogFilesReader, "wait", wait)
     monkeypatch.setattr(Tracker, "plan_after", plan_after)
     monkeypatch.setattr(pipeline, "_LOOK_S", 10 * ENDS_S)
+    monkeypatch.setattr(pipeline, "_LONGEST_LOOK_S", 10 * ENDS_S)
 
     config = _config(tmp_path, "binlog.000001", run="{trigger: 1 ms}")
     with Pipeline.opened(config, SPARK, on_written(lambda *_: None)) as running:
