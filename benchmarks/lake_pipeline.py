@@ -1,9 +1,13 @@
 """A live MySQL 9 server's log to a committed changelog, against its slowest stage alone: decoding, or Parquet of the same rows.
 
 ``pipeline_vs_slowest_stage``: rows a second of a run, from its first plan on, by those of the slower of two stages. Decoding reads
-the same log from the same server into Arrow rows that nobody keeps, in as many threads as the log has files, as a run does. Parquet is
+the same log from the same server into Arrow rows that nobody keeps, in as many threads as there are cores. Parquet is
 Arrow's own writer of the changelog's rows, in that many threads, with the same codec. All three in turn, in one process; the run's session is there before.
-Prints medians, and last one JSON object. Run: ``python benchmarks/lake_pipeline.py [--rows 2000000] [--rounds 3]``.
+
+Each stage alone has all cores. A run has them once for all its work, so its ratio has a bound, which stands beside it: the slower stage's
+time by the processor time of all stages together, shared out to all cores. ``bound`` is of scan, decoding and Arrow's writer, which a run need not
+be as slow as; ``bound_own`` of what the run itself took, Java and the server among it. ``busy``: how much of all cores the run had.
+Prints medians, and last one JSON object. Run: ``python benchmarks/lake_pipeline.py [--rows 8000000] [--rounds 3]``.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,6 +32,7 @@ sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.par
 from binlog_work import address, in_own_file
 from lake_limit import parquet_seconds
 from orders import create_orders, fill_orders
+from processor import processor_s
 
 from connectors.config import PipelineConfig, load_config
 from connectors.monitoring.observer import Observer, WrittenPlan
@@ -43,34 +48,55 @@ if TYPE_CHECKING:
 
     from databases.servers import Server
     from historian.plans.plans import LogRange
+    from historian.positions import LogPosition
     from historian.schema.snapshots import Snapshot
 
 FILES = 4
+LOGS_ALONE = "default_storage_engine=BLACKHOLE"
+"""A server that logs rows and keeps none is filled sooner."""
 CONFIG = """
 name: bench
 source: {{type: mysql, host: "{host}", port: {port}, user: {user}, password: "{password}", tables: ["bench.*"],
     start: latest, tls: {{mode: disabled}}}}
 history: {{store: "sqlite:///{work}/store.db"}}
 sinks: [{{type: delta, path: "{work}/lake", changelog: "{{table}}_changes", mirror: null}}]
-run: {{trigger: once, max_batch_bytes: 1GB}}
+run: {{trigger: once}}
 """
 
 
-class FromOpened(Observer):
-    """Knows how long it was from when store, lake and server were open to the last plan's end."""
+class Taken(NamedTuple):
+    """Seconds, and those of the processor in all processes together, the server's among them."""
 
-    at_s = seconds = 0.0
+    seconds: float
+    processor: float
+
+
+class FromOpened(Observer):
+    """Knows what it took from when store, lake and server were open to the last plan's end."""
+
+    def __init__(self) -> None:
+        self._begun = self.taken = Taken(0.0, 0.0)
 
     def opened(self) -> None:
         """See :class:`connectors.monitoring.observer.Observer`."""
-        self.at_s = time.perf_counter()
+        self._begun = _now()
 
     def written(self, plan: WrittenPlan) -> None:
         """See :class:`connectors.monitoring.observer.Observer`."""
-        self.seconds = time.perf_counter() - self.at_s
+        self.taken = _since(self._begun)
         print(
-            f"  decoding {plan.decode_s:.2f} s, writing {sum(plan.write_s):.2f} s of {self.seconds:.2f} s", flush=True
+            f"  decoding {plan.decode_s:.2f} s, writing {sum(plan.write_s):.2f} s; {self.taken.seconds:.2f} s so far",
+            flush=True,
         )
+
+
+def _now() -> Taken:
+    return Taken(time.perf_counter(), processor_s())
+
+
+def _since(begun: Taken) -> Taken:
+    seconds, processor = _now()
+    return Taken(seconds - begun.seconds, processor - begun.processor)
 
 
 def begin(server: Server, work: Path) -> PipelineConfig:
@@ -95,44 +121,58 @@ def record(server: Server, rows: int) -> list[LogRange]:
     return parts
 
 
-def ours(spark: SparkSession, config: PipelineConfig, work: Path, rows: int) -> tuple[float, pa.Table]:
-    """Seconds of a run from when all is open to its last commit, and the changelog's rows."""
+def ours(spark: SparkSession, config: PipelineConfig, work: Path, rows: int) -> tuple[Taken, pa.Table]:
+    """What a run takes from when all is open to its last commit, and the changelog's rows."""
     observer = FromOpened()
     run(config, once=True, spark=spark, observer=observer)
     files = sorted((work / "lake" / "orders_changes").glob("*.parquet"))
     table = pa.concat_tables(pq.read_table(path) for path in files).sort_by("offset").combine_chunks()
     if table.num_rows != rows:
         raise SystemExit(f"{table.num_rows} rows are there, expected {rows}")
-    return observer.seconds, table
+    return observer.taken, table
 
 
-def decode(server: Server, parts: list[LogRange], snapshot: Snapshot, threads: int, rows: int) -> float:
-    """Seconds to decode all files of the log from the live server."""
+def decode(server: Server, parts: list[LogRange], snapshot: Snapshot, threads: int, rows: int) -> Taken:
+    """What it takes to decode all files of the log from the live server."""
 
     def count(part: LogRange) -> int:
         with closing(BinlogServerReader(address(server), flavor="mysql")) as reader:
             return sum(chunk.rows.num_rows for chunk in reader.read(part, planned(snapshot)))
 
-    begin = time.perf_counter()
+    begun = _now()
     with ThreadPoolExecutor(threads) as pool:
         found = sum(pool.map(count, parts))
-    seconds = time.perf_counter() - begin
+    taken = _since(begun)
     if found != rows:
         raise SystemExit(f"{found} rows were decoded, expected {rows}")
-    return seconds
+    return taken
+
+
+def scan(server: Server, start: LogPosition) -> Taken:
+    """What the scan behind *start* takes, with which plans begin."""
+    with closing(BinlogServerReader(address(server), flavor="mysql")) as reader:
+        begun = _now()
+        if not list(reader.scan(start)):
+            raise SystemExit("the log holds nothing")
+        return _since(begun)
+
+
+def parquet(table: pa.Table, target: Path, threads: int) -> Taken:
+    """What Arrow's writer takes."""
+    return Taken(*parquet_seconds(table, target, threads))
 
 
 def main() -> None:
     """Measures and prints."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--rows", type=int, default=2_000_000)
+    options.add_argument("--rows", type=int, default=8_000_000)
     chosen = options.parse_args()
     threads = len(os.sched_getaffinity(0))
     rounds = []
     with tempfile.TemporaryDirectory(prefix="historian-bench-") as name:
         directory = Path(name)
-        server = start_server("mysql9", directory / "server")
+        server = start_server("mysql9", directory / "server", LOGS_ALONE)
         spark = spark_session(jars=delta_jars(), name="bench", settings={"spark.driver.memory": "1g"})
         try:
             with server.connect() as connection, connection.cursor() as cursor:
@@ -141,24 +181,52 @@ def main() -> None:
             configs = {name: begin(server, work) for name, work in works.items()}
             for config in configs.values():
                 run(config, once=True, spark=spark)
+            with closing(BinlogServerReader(address(server), flavor="mysql")) as reader:
+                start = reader.end()
             parts, snapshot = record(server, chosen.rows), capture(server, "bench", "orders")
             print(f"{chosen.rows:,} rows in {sum(part.end for part in parts) / 1e6:,.0f} MB of log", flush=True)
             ours(spark, configs["warm"], works["warm"], chosen.rows)
             decode(server, parts, snapshot, threads, chosen.rows)
             for number in list(works)[1:]:
+                scanned = scan(server, start)
                 decoded = decode(server, parts, snapshot, threads, chosen.rows)
-                seconds, table = ours(spark, configs[number], works[number], chosen.rows)
-                written = parquet_seconds(table, directory / "parquet", threads)[0]
-                rounds.append((seconds, decoded, written))
-                print("run {:.2f} s, decoding {:.2f} s, Parquet {:.2f} s".format(*rounds[-1]), flush=True)
+                whole, table = ours(spark, configs[number], works[number], chosen.rows)
+                written = parquet(table, directory / "parquet", threads)
+                del table
+                rounds.append((whole, scanned, decoded, written))
+                print(
+                    ", ".join(
+                        f"{name} {taken.seconds:.2f} s ({taken.processor:.2f} of the processor)"
+                        for name, taken in zip(("run", "scan", "decoding", "Parquet"), rounds[-1], strict=True)
+                    ),
+                    flush=True,
+                )
         finally:
             spark.stop()
             server.kill()
-    ratio = statistics.median(max(decoded, written) / seconds for seconds, decoded, written in rounds)
-    rates = [round(chosen.rows / statistics.median(column)) for column in zip(*rounds, strict=True)]
-    print("rows/s: run {:,}, decoding {:,}, Parquet {:,};".format(*rates), f"ratio {ratio:.2f}")
-    result = {"name": "pipeline_vs_slowest_stage", "ours": rates[0], "decode": rates[1], "parquet": rates[2]}
-    print(json.dumps({"results": [{**result, "ratio": round(ratio, 2)}]}))
+    ratio, bound, own, busy = map(statistics.median, zip(*(_ratios(threads, *each) for each in rounds), strict=True))
+    rates = [
+        round(chosen.rows / statistics.median(taken.seconds for taken in each)) for each in zip(*rounds, strict=True)
+    ]
+    print("rows/s: run {:,}, scan {:,}, decoding {:,}, Parquet {:,};".format(*rates), f"ratio {ratio:.2f}")
+    print(
+        f"{threads} cores allow {bound:.2f} with Arrow's writer, {own:.2f} with what the run took; it had {busy:.0%} of them"
+    )
+    result = {"name": "pipeline_vs_slowest_stage", "ours": rates[0], "decode": rates[2], "parquet": rates[3]}
+    bounds = {"bound": round(bound, 2), "bound_own": round(own, 2), "busy": round(busy, 2)}
+    print(json.dumps({"results": [{**result, "ratio": round(ratio, 2), **bounds}]}))
+
+
+def _ratios(cores: int, whole: Taken, scanned: Taken, decoded: Taken, written: Taken) -> tuple[float, ...]:
+    """The ratio of a round, its bounds by the stages' processor time and by the run's own, and how busy the cores were."""
+    slower = max(decoded.seconds, written.seconds)
+    stages = scanned.processor + decoded.processor + written.processor
+    return (
+        slower / whole.seconds,
+        slower * cores / stages,
+        slower * cores / whole.processor,
+        whole.processor / (cores * whole.seconds),
+    )
 
 
 if __name__ == "__main__":

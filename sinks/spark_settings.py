@@ -75,7 +75,7 @@ def chosen_settings(
     if master is not None:
         users[_MASTER] = master
     # Spark's settings would stand above what a core-site.xml of the user's says.
-    ours = {**_OURS, **({} if os.environ.get("HADOOP_CONF_DIR") else _S3)}
+    ours = {**_OURS, **({} if _has_core_site() else _S3)}
     if is_local(users.setdefault(_MASTER, "local[*]")):
         ours |= _LOCAL
         ours["spark.sql.shuffle.partitions"] = str(max(2, len(os.sched_getaffinity(0))))
@@ -99,6 +99,13 @@ def said_settings() -> dict[str, str]:
         return {}
     found = (_LINE.match(line) for line in path.read_text(encoding="utf-8").splitlines())
     return {match[1]: match[2] for match in found if match is not None and match[1].startswith("spark.")}
+
+
+def _has_core_site() -> bool:
+    """Whether Spark finds a ``core-site.xml`` of the user's, in one of the directories that its scripts take."""
+    home = os.environ.get("SPARK_HOME")
+    said = [os.environ.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR")]
+    return any(Path(place, "core-site.xml").is_file() for place in (*said, f"{home}/conf" if home else None) if place)
 
 
 def is_local(master: str) -> bool:

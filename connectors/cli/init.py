@@ -70,7 +70,10 @@ def init(
     failed = sum(result.status == "failed" for result in results)
     tables = sum(map(len, drafted.tables.values()))
     told = f"{counted(tables, 'table')}; of {len(results)} checks {failed} failed"
-    tell(f"{out}: {told}. Next: `historian {'check' if failed else 'run'} {out}`")
+    first = (
+        "" if password_env in os.environ else f"put the password into the environment variable {password_env}, then "
+    )
+    tell(f"{out}: {told}. Next: {first}`historian {'check' if failed else 'run'} {out}`")
 
 
 def _address(server: str, user: str, password: str) -> ServerAddress:

@@ -27,7 +27,8 @@ STREAM = ""
 _log = logging.getLogger(__name__)
 _PAUSE_S = 5.0
 _SHARE = 50
-"""A look at all targets of very many tables takes its time: it comes so many times as seldom as it takes long, whatever changes."""
+_LONGEST_S = 300.0
+"""A look at all targets of very many tables takes its time: it comes so many times as seldom as it takes long, but within the longest pause."""
 _FIELDS = ("table", "target", "kind", "plan", "writer", "stopped", "ended", "path")
 
 
@@ -54,16 +55,17 @@ class TargetNotes:
         if not self._is_due or (not at_once and time.monotonic() < self._next_s):
             return
         self._is_due, begun_s = False, time.monotonic()
+        self._next_s = begun_s + _PAUSE_S
         try:
             text = json.dumps([row for sink in self._sinks for row in _rows(sink.known())])
             if text != self._noted:
                 self._store.note_targets(text)
                 self._noted = text
+            now_s = time.monotonic()
+            self._next_s = now_s + min(max(_PAUSE_S, _SHARE * (now_s - begun_s)), _LONGEST_S)
         except HistorianError as error:
             self._is_due = True
             _log.warning("where the targets stand cannot be noted: %s", error)
-        now_s = time.monotonic()
-        self._next_s = now_s + max(_PAUSE_S, _SHARE * (now_s - begun_s))
 
 
 def _rows(targets: Sequence[TargetStatus]) -> list[list[object]]:

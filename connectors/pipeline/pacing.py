@@ -1,11 +1,20 @@
-"""How long a run waits between two plans."""
+"""When a run makes its next plan: how long it waits for that, or that the plan is made while the one before it is written."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-__all__ = ["pause"]
+from historian.positions import KAFKA
+
+if TYPE_CHECKING:
+    from connectors.tracking.tracker import Tracker
+    from historian.plans.plans import Plan
+
+__all__ = ["PlansAhead", "pause"]
 
 _POLL_S = 1.0
 
@@ -25,3 +34,49 @@ def pause(
     while (left_s := until_s - clock_s()) > 0:
         if wait(min(left_s, _POLL_S)) or (left_s > _POLL_S and is_enough()):
             return
+
+
+class PlansAhead:
+    """The plans of a tracker, one of which may be there before it is asked for. A scan is one thread, which waits for the source.
+
+    Plans are stored as they are made, so one that nobody takes any more is the next run's first. Not where rows are copied: which of them a
+    plan has depends on what sinks hold by then. And not of topics, whose readers have one consumer.
+
+    Args:
+        limit_bytes, until: of each plan, see :meth:`connectors.tracking.tracker.Tracker.plan_after`.
+    """
+
+    def __init__(self, tracker: Tracker, *, limit_bytes: int, until: str | None) -> None:
+        self._tracker = tracker
+        self._limit_bytes, self._until = limit_bytes, until
+        self._behind: int | None = None
+        self._made: tuple[int, Future[Plan | None]] | None = None
+
+    def plan_after(self, number: int) -> Plan | None:
+        """The plan behind plan *number*. Raises what :meth:`connectors.tracking.tracker.Tracker.plan_after` does, whoever asked that."""
+        made, self._made, self._behind = self._made, None, None
+        if made is not None and made[0] == number and (plan := made[1].result()) is not None:
+            return plan  # Where there was none, the log may have gone on since.
+        return self._tracker.plan_after(number, limit_bytes=self._limit_bytes, until=self._until)
+
+    def wanted_behind(self, plan: Plan) -> None:
+        """Tells that the plan behind *plan*, whose rows are about to be written, will be asked for next."""
+        copies = self._tracker.copier is not None or any(table.copy is not None for table in plan.tables)
+        if not copies and self._tracker.reader.flavor != KAFKA:
+            self._behind = plan.number
+
+    @contextmanager
+    def making(self, number: int) -> Iterator[None]:
+        """While plan *number* is written. Where the one behind it is wanted it is made meanwhile, and the ``with`` ends when it is there.
+
+        Until then nobody else may use tracker and reader; copies of the reader are others' own.
+        """
+        if self._behind != number:
+            yield
+            return
+        with ThreadPoolExecutor(1, "historian plan") as pool:
+            self._made = (
+                number,
+                pool.submit(self._tracker.plan_after, number, limit_bytes=self._limit_bytes, until=self._until),
+            )
+            yield

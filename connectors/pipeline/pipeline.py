@@ -31,7 +31,7 @@ from connectors.pipeline.idle import idle_plan
 from connectors.pipeline.lakes import check_made_here
 from connectors.pipeline.normalizing.stage import Normalizer, normalizer_of
 from connectors.pipeline.opening import make_sinks, open_store
-from connectors.pipeline.pacing import pause
+from connectors.pipeline.pacing import PlansAhead, pause
 from connectors.pipeline.reloading import Reloads
 from connectors.pipeline.selecting import OnExecutors
 from connectors.pipeline.source_rows import SourceRows
@@ -60,8 +60,8 @@ __all__ = ["Pipeline"]
 
 _log = logging.getLogger(__name__)
 _POLL_S = 1.0
-_LOOK_S = 5.0
-"""How long a log that is silent is believed to be so. A server that has gone away in silence is missed by then."""
+_LOOK_S, _LONGEST_LOOK_S = 5.0, 60.0
+"""How long a log that is silent is believed to be so, at first and behind many looks. A server that has gone away in silence is missed by then."""
 
 
 class Pipeline:
@@ -89,7 +89,9 @@ class Pipeline:
         self._normalizer = normalizer
         self._notes = TargetNotes(self._store, sinks)
         self._is_config_noted = False
+        self._rest_s = _LOOK_S
         self._reloads: Reloads | None = None
+        self._ahead = PlansAhead(tracker, limit_bytes=config.run.max_batch_bytes, until=None)
         by_ranges = compares_ranges(config.sinks)
         self._rows = SourceRows(config.source, tracker, _stopped_by_sink(sinks), by_ranges=by_ranges)
 
@@ -164,12 +166,17 @@ class Pipeline:
     def _plans(self, *, once: bool, until: str | None, stopping: threading.Event) -> Iterator[PlannedLog]:
         """The plans behind what the sinks hold; between two of them the trigger's time, unless enough waits for one."""
         tracker, settings, number = self._tracker, self._config.run, self._held
+        ahead = self._ahead = PlansAhead(tracker, limit_bytes=settings.max_batch_bytes, until=until)
         if once and not stopping.is_set():
             tracker.stop_at_present_end()
         while not (stopping.is_set() or self._is_replaced()):
             begun_s = time.monotonic()
-            plan = tracker.plan_after(number, limit_bytes=settings.max_batch_bytes, until=until)
+            plan = ahead.plan_after(number)
             if plan is not None:
+                # A source that is written to all the time has no end of the log to wait for.
+                near_end = until is None and not _is_full(plan, settings.max_batch_bytes)
+                if plan.tables and not near_end:
+                    ahead.wanted_behind(plan)
                 yield PlannedLog.of(plan, tracker.reader, partial(self._rows.copied, plan))
                 number = plan.number
                 # Sinks hear nothing of a plan without tables, so none of them applies rows with it.
@@ -177,8 +184,6 @@ class Pipeline:
                 if late is not None:
                     yield PlannedLog.of(late, tracker.reader)
                     number = late.number
-                # A source that is written to all the time has no end of the log to wait for.
-                near_end = until is None and not _is_full(plan, settings.max_batch_bytes)
                 if not near_end:
                     self._tell_waiting(plan.end)
                 if near_end and (repaired := self._repaired(number)) is not None:
@@ -207,7 +212,10 @@ class Pipeline:
         Of many quiet connectors in one process each asks seldom; a source that can says at once that its log goes on.
         """
         copier = self._tracker.copier
-        rest_s = _POLL_S if copier is not None and copier.waits else _LOOK_S
+        is_due = self._tracker.doubts or (copier is not None and copier.waits)
+        # What people order of copies stands in the store.
+        rest_s = _POLL_S if is_due else self._rest_s if copier is None else _LOOK_S
+        self._rest_s = min(2 * self._rest_s, _LONGEST_LOOK_S)
         if due := self._due_us():
             rest_s = min(rest_s, (min(time_us for _, time_us in due) - self._tracker.clock_us()) / 1e6)
         until_s = time.monotonic() + rest_s
@@ -263,14 +271,15 @@ class Pipeline:
         return [item for sink in self._sinks for item in sink.due_us().items()]
 
     def _write(self, planned: PlannedLog) -> None:
-        plan = planned.plan
+        plan, self._rest_s = planned.plan, _LOOK_S
         self._lease.check()
         self._observer.planned(plan)
         written = WrittenPlan(plan=plan, stopped={})
+        event_time_us = self._tracker.event_time_us
         if plan.tables or has_unread(plan):
             begun_s = time.monotonic()
             begin_java(self._spark)
-            with self._whole(planned) as (chunks, normal):
+            with self._ahead.making(plan.number), self._whole(planned) as (chunks, normal):
                 times_s = [time.monotonic()]
                 for sink in self._sinks:
                     sink.write(plan, self._timeline(plan), chunks)
@@ -288,7 +297,6 @@ class Pipeline:
             self._normalizer.written(plan, written.normal)
         self._tracker.done_with(STREAM, plan.number)
         self._notes.written()
-        event_time_us = self._tracker.event_time_us
         told = replace(written, stopped=self.stopped(), due_us=dict(self._due_us()), event_time_us=event_time_us)
         self._observer.written(told)
 

@@ -57,6 +57,11 @@ class HeadCheck:
                 return
             time.sleep(_LOOK_PAUSE_S)
 
+    @property
+    def doubts(self) -> bool:
+        """Whether something differed when it was compared last, and is not confirmed yet."""
+        return bool(self._suspects)
+
     def look(self, history: History, reader: Reader) -> None:
         """Compares once a minute, and again at once where something was suspect. Quarantines what differs twice."""
         if self._clock_s() < self._next_s and not self._suspects:

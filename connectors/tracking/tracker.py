@@ -108,6 +108,7 @@ class Tracker:
         self._history: History | None = None
         self._head = HeadCheck(capture, store, captured) if capture is not None else None
         self._stop: LogPosition | None = None
+        self._end: tuple[int, LogPosition] | None = None
         self.on_unlogged: Callable[[TableName, Place, str], None] | None = None
         self.continuity = Continuity(store, reader)
         self.copier: Copier | None = None
@@ -152,6 +153,11 @@ class Tracker:
         """Where plan *number* ends; of 0: where the connector begins."""
         if number == 0:
             return self.history.origin
+        if self._end is None or self._end[0] != number:
+            self._end = number, self._stored_end(number)
+        return self._end[1]
+
+    def _stored_end(self, number: int) -> LogPosition:
         plan, following = self.store.plan(number), self.store.plan(number + 1)
         if plan is None and following is not None:
             return following.start
@@ -195,6 +201,11 @@ class Tracker:
         if plan is None and self._head is not None:
             self._head.look(self.history, self.reader)
         return plan
+
+    @property
+    def doubts(self) -> bool:
+        """Whether what was compared at the log's head differs, and is to be looked at again soon."""
+        return self._head is not None and self._head.doubts
 
     def confirm_head(self) -> None:
         """Compares the history with the database where the log's end is reached, for a run that ends there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import socket
 import sqlite3
 import threading
 import time
@@ -38,7 +39,7 @@ _ATTEMPTS = 20
 _PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.2
 _DRIVERS = {"mysql": "pymysql", "mariadb": "pymysql", "postgresql": "psycopg"}
 _PATIENCE: Mapping[str, Mapping[str, int]] = {
-    "pymysql": {"connect_timeout": 10, "read_timeout": 120, "write_timeout": 120},
+    "pymysql": {"connect_timeout": 10, "read_timeout": 900, "write_timeout": 900},
     "psycopg": {
         "connect_timeout": 10,
         "keepalives": 1,
@@ -49,6 +50,12 @@ _PATIENCE: Mapping[str, Mapping[str, int]] = {
     },
 }
 """How long a database may be silent, seconds (the last one in milliseconds): where the network is parted, no end of the connection is told."""
+_KEEPALIVES = {
+    socket.TCP_KEEPIDLE: 30,
+    socket.TCP_KEEPINTVL: 10,
+    socket.TCP_KEEPCNT: 3,
+    socket.TCP_USER_TIMEOUT: 60_000,
+}
 _EXAMPLES = ("postgresql://user:password@host/database", "mysql://user:password@host/database")
 _SQLITE_ARGUMENTS = {"timeout", "detect_types", "isolation_level", "check_same_thread", "cached_statements"}
 _ACCESS_DENIED = 1045
@@ -73,6 +80,8 @@ class Transactions:
                 found=str(error),
                 next_step="mend the path or its rights, or name another one under history.store",
             ) from error
+        if parsed.get_driver_name() == "pymysql":
+            event.listen(self._engine, "connect", _watch_peer)
         if parsed.get_backend_name() == "sqlite":
             event.listen(self._engine, "connect", _connect_sqlite)
             event.listen(self._engine, "begin", _begin_sqlite)
@@ -234,6 +243,14 @@ def _make_private(place: Path) -> None:
     """Makes a new file that only its owner may read: rows that are copied lie there. SQLite gives the files beside it the same mode."""
     with suppress(OSError):  # it is there already; or SQLite says what is wrong with the place
         os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
+def _watch_peer(connection: Any, _: object) -> None:
+    """Has the system ask whether the server is still there, as libpq does: a long statement's silence is not that of a parted network."""
+    peer: socket.socket = connection._sock  # noqa: SLF001 there is no public way
+    if peer.family != socket.AF_UNIX:
+        for option, value in _KEEPALIVES.items():
+            peer.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def _connect_sqlite(connection: sqlite3.Connection, _: object) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -161,7 +162,9 @@ def _cut_otherwise(number: int, expected: object, found: object) -> LogCutOtherw
 def _numbered_heads(
     read: Callable[[int], Iterable[Chunk]],
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    return lambda batches: _results((number, head_of(chunk)) for number in _listed(batches) for chunk in read(number))
+    return lambda batches: _results(
+        ((number, head_of(chunk)) for number in _listed(batches) for chunk in read(number)), "heads"
+    )
 
 
 def _reading(
@@ -170,7 +173,7 @@ def _reading(
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         chunks = (chunk for number in _listed(batches) for chunk in read(number))
         wanted = (chunk for chunk in chunks if not (chunk.stopped or chunk.table_id == NO_TABLE))
-        yield from _results(task(wanted))
+        yield from _results(task(wanted), "read")
 
     return run
 
@@ -191,15 +194,26 @@ def _listed(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
         yield from batch.column("id").to_pylist()
 
 
-def _results(results: Iterable[object]) -> Iterator[pa.RecordBatch]:
+def _results(results: Iterable[object], kind: str) -> Iterator[pa.RecordBatch]:
     for result in results:
         yield pa.RecordBatch.from_pydict({"result": pa.array([pickle.dumps(result)], pa.binary())})
+    _keep_loaded(kind)
+
+
+@cache
+def _keep_loaded(kind: str) -> None:  # noqa: ARG001 once for each, which loads modules of its own
+    """Leaves what this process has loaded out of collections from now on.
+
+    PySpark's workers collect garbage behind each task, before they take the next one. All modules and kernels among it, that takes 0.1 s and more.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _pickled(
     task: Callable[[Iterator[Chunk]], Iterable[_Result]],
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from _results(task(chunk for batch in batches for chunk in chunks_of(batch)))
+        yield from _results(task(chunk for batch in batches for chunk in chunks_of(batch)), "kept")
 
     return run

@@ -42,7 +42,7 @@ _ROWS = 600
 
 
 @pytest.mark.usefixtures("few_rows")
-@pytest.mark.parametrize("kind", ["mysql8", "mariadb1011"])
+@pytest.mark.parametrize("kind", [pytest.param("mysql8", marks=pytest.mark.soak), "mariadb1011"])
 def test_what_differs_is_found_while_the_run_goes_on(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, kind: str
 ) -> None:

@@ -17,7 +17,7 @@ from workload.run import Workload
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-KILLS, SEED = 10, 4
+SEED = 4
 
 
 @pytest.fixture
@@ -53,14 +53,15 @@ def _change(server: Server, database: str, turn: int) -> None:
 
 
 @pytest.mark.slow
-def test_ten_killed_runs_of_a_random_workload_leave_what_the_source_has(
-    mysql9: Server, spark: SparkSession, tmp_path: Path
+@pytest.mark.parametrize("kills", [6, pytest.param(20, marks=pytest.mark.soak)])
+def test_killed_runs_of_a_random_workload_leave_what_the_source_has(
+    mysql9: Server, spark: SparkSession, tmp_path: Path, kills: int
 ) -> None:
     """Each run has SIGKILL a random number of places behind its start, of a log of many plans."""
     recorded = Workload(mysql9, SEED, changes=2_500, ddls=16).run()
     replica = Replica(mysql9, tmp_path / "killed", history="history_{database}_{table}", max_batch="100 kB")
     random = Random(SEED)
-    for _ in range(KILLS):
+    for _ in range(kills):
         told = run_killed(replica.path, str(random.randrange(5, 60)))
         print(told)
         assert told.startswith("killed at")

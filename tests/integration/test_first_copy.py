@@ -31,6 +31,8 @@ from workload.seeds import seeds
 
 _LIMITS = CopyLimits(chunk_rows=60, connections=2)
 _ROWS = 700
+_BETWEEN = ("mysql8", "mariadb1011")
+"""Servers between the oldest and the newest one of their flavor."""
 
 
 @pytest.fixture
@@ -85,6 +87,17 @@ def test_each_plan_holds_what_the_source_held_at_its_end(copied: Server, tmp_pat
         assert {} == oracle.differences("c")
 
 
+@pytest.mark.parametrize(
+    "server",
+    [
+        "mysql57",
+        "mysql9",
+        "mariadb105",
+        "mariadb118",
+        *(pytest.param(kind, marks=pytest.mark.soak) for kind in _BETWEEN),
+    ],
+    indirect=True,
+)
 def test_statements_meanwhile_are_followed(copied: Server, tmp_path: Path) -> None:
     for seed in seeds([1]):
         oracle = CopyingOracle(copied, tmp_path / f"copy{seed}", _LIMITS, "c")

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner, Result
 
+from command_line import HISTORIAN
 from connectors.cli import app
 from connectors.config import load_config
 from connectors.pipeline.run import run
 from databases.servers import Server
+from monitoring.screens import on_a_screen
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,6 +80,23 @@ def test_what_keeps_it_from_being_written_is_told(
         assert not file.exists()
     odd = _init(mysql9, tmp_path / "a b.yaml")
     assert (odd.exit_code, "NAME.yaml" in odd.output) == (2, True)
+
+
+def test_whoever_types_the_password_is_told_where_a_run_looks_for_it(mysql9: Server, tmp_path: Path) -> None:
+    mysql9.clear()
+    mysql9.sql("CREATE DATABASE shop")
+    mysql9.sql("CREATE TABLE shop.t (id INT PRIMARY KEY)")
+    file = tmp_path / "shop.yaml"
+    command = [*HISTORIAN, "init", f"{mysql9.host}:{mysql9.port}", str(file), "--user", mysql9.user]
+
+    with on_a_screen([*command, "--password-env", "TYPED"], columns=300) as screen:
+        screen.wait(lambda text: "Password of" in text)
+        screen.type(f"{mysql9.password}\n".encode())
+        assert 0 == screen.end(), screen.text()
+        told = screen.text()
+
+    assert "Next: put the password into the environment variable TYPED, then `historian run" in told
+    assert "password: ${env:TYPED}" in file.read_text()
 
 
 def _init(server: Server, file: Path, *arguments: str) -> Result:

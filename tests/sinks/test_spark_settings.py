@@ -89,10 +89,13 @@ def test_spark_connect_is_refused_where_spark_defaults_conf_asks_for_it(
     assert "secret" not in str(raised.value)
 
 
-def test_settings_of_s3_are_left_to_hadoop_s_own_files_where_the_user_has_some(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+@pytest.mark.parametrize("variable", ["HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR"])
+def test_settings_of_s3_are_left_to_a_core_site_xml_of_the_user(
+    variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, str(tmp_path))
     ours = {name for name in _chosen() if name.startswith("spark.hadoop.fs.s3a.")}
-    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
+    (tmp_path / "core-site.xml").write_text("<configuration/>")
 
     assert len(ours) == 2
     assert ours.isdisjoint(_chosen())

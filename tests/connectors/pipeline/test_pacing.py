@@ -1,12 +1,19 @@
-"""The pause between two plans, on a clock that stands still unless someone waits."""
+"""When a plan is made: the pause before it, on a clock that stands still unless someone waits, and a plan that is made ahead."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from connectors.pipeline.pacing import pause
+from connectors.pipeline.pacing import PlansAhead, pause
+from historian.errors import LogPurged
+from historian.positions import KAFKA
+
+WAIT_S = 60
 
 
 class _Clock:
@@ -57,3 +64,107 @@ def test_a_run_that_is_stopped_does_not_wait() -> None:
     clock.stops_at_s = 102.0
     pause(900.0, wait=clock.wait, is_enough=clock.enough_from(1e9), clock_s=lambda: clock.now_s)
     assert clock.now_s == 102.0
+
+
+class Tracker:
+    """Notes who asks for plans, and in which thread."""
+
+    def __init__(self, flavor: str = "mysql", copier: object = None, error: Exception | None = None) -> None:
+        self.reader = SimpleNamespace(flavor=flavor)
+        self.copier, self._error = copier, error
+        self.asked: list[tuple[int, dict[str, object], bool]] = []
+        self.was_asked = threading.Event()
+        self.nothing = 0
+
+    def plan_after(self, number: int, **limits: object) -> str | None:
+        self.asked.append((number, limits, threading.current_thread() is threading.main_thread()))
+        self.was_asked.set()
+        if self._error is not None:
+            raise self._error
+        return None if len(self.asked) <= self.nothing else f"plan {number + 1}"
+
+
+def _plan(number: int, *copies: object) -> Any:
+    return SimpleNamespace(number=number, tables=[SimpleNamespace(copy=copy) for copy in (None, *copies)])
+
+
+def _ahead(tracker: Any) -> PlansAhead:
+    return PlansAhead(tracker, limit_bytes=7, until="end")
+
+
+def test_a_wanted_plan_is_made_while_the_one_before_it_is_written() -> None:
+    tracker = Tracker()
+    ahead = _ahead(tracker)
+    ahead.wanted_behind(_plan(3))
+    with ahead.making(3):
+        made_meanwhile = tracker.was_asked.wait(WAIT_S)
+    assert made_meanwhile
+    assert ahead.plan_after(3) == "plan 4"
+    assert tracker.asked == [(3, {"limit_bytes": 7, "until": "end"}, False)]
+
+
+@pytest.mark.parametrize("wanted", [None, 2])
+def test_a_plan_that_nobody_wanted_is_made_when_it_is_asked_for(wanted: int | None) -> None:
+    tracker = Tracker()
+    ahead = _ahead(tracker)
+    if wanted is not None:
+        ahead.wanted_behind(_plan(wanted))
+    with ahead.making(3):
+        pass
+    assert tracker.asked == []
+    assert ahead.plan_after(3) == "plan 4"
+    assert tracker.asked == [(3, {"limit_bytes": 7, "until": "end"}, True)]
+
+
+@pytest.mark.parametrize(
+    "tracker, written",
+    [(Tracker(flavor=KAFKA), _plan(3)), (Tracker(copier=object()), _plan(3)), (Tracker(), _plan(3, "rows"))],
+    ids=["topics", "copies", "a plan with copies"],
+)
+def test_what_depends_on_more_than_the_log_is_never_made_ahead(tracker: Tracker, written: Any) -> None:
+    ahead = _ahead(tracker)
+    ahead.wanted_behind(written)
+    with ahead.making(3):
+        pass
+    assert tracker.asked == []
+
+
+def test_an_error_is_told_to_who_asks_for_the_plan_and_not_to_who_writes() -> None:
+    tracker = Tracker(error=LogPurged("gone"))
+    ahead = _ahead(tracker)
+    ahead.wanted_behind(_plan(3))
+    with ahead.making(3):
+        pass
+    with pytest.raises(LogPurged, match="gone"):
+        ahead.plan_after(3)
+    assert len(tracker.asked) == 1
+
+
+def test_a_plan_behind_another_one_is_made_anew() -> None:
+    tracker = Tracker()
+    ahead = _ahead(tracker)
+    ahead.wanted_behind(_plan(3))
+    with ahead.making(3):
+        pass
+    assert ahead.plan_after(4) == "plan 5"
+    assert [number for number, *_ in tracker.asked] == [3, 4]
+
+
+def test_the_plan_is_there_when_a_failed_writing_is_left() -> None:
+    tracker = Tracker()
+    ahead = _ahead(tracker)
+    ahead.wanted_behind(_plan(3))
+    with pytest.raises(ValueError, match="sink"), ahead.making(3):
+        raise ValueError("sink")
+    assert tracker.was_asked.is_set()
+
+
+def test_a_log_that_had_nothing_is_asked_again() -> None:
+    tracker = Tracker()
+    tracker.nothing = 1
+    ahead = _ahead(tracker)
+    ahead.wanted_behind(_plan(3))
+    with ahead.making(3):
+        pass
+    assert ahead.plan_after(3) == "plan 4"
+    assert len(tracker.asked) == 2

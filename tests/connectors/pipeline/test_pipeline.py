@@ -16,6 +16,7 @@ import pytest
 from connectors.config import PipelineConfig, load_config
 from connectors.monitoring.observer import on_written
 from connectors.pipeline import pipeline
+from connectors.pipeline.pacing import PlansAhead
 from connectors.pipeline.pipeline import Pipeline
 from connectors.readers.binlog.files_reader import BinlogFilesReader
 from connectors.tracking.tracker import Tracker
@@ -184,6 +185,7 @@ def test_a_source_that_is_silent_is_believed_for_a_while_and_the_run_hears_that_
     monkeypatch.setattr(BinlogFilesReader, "wait", wait)
     monkeypatch.setattr(Tracker, "plan_after", plan_after)
     monkeypatch.setattr(pipeline, "_LOOK_S", 10 * ENDS_S)
+    monkeypatch.setattr(pipeline, "_LONGEST_LOOK_S", 10 * ENDS_S)
 
     config = _config(tmp_path, "binlog.000001", run="{trigger: 1 ms}")
     with Pipeline.opened(config, SPARK, on_written(lambda *_: None)) as running:
@@ -191,3 +193,29 @@ def test_a_source_that_is_silent_is_believed_for_a_while_and_the_run_hears_that_
 
     # The plan; what is behind it, before the 40 and behind the one that something ended.
     assert [44, 3] == asked
+
+
+def test_plans_that_are_made_ahead_are_those_that_are_made_one_after_the_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = sorted(path.name for path in (SHOP / "binlog").iterdir())
+    makers: list[bool] = []
+    plan_after = Tracker.plan_after
+
+    def noted(tracker: Tracker, number: int, **limits: Any) -> Plan | None:
+        makers.append(threading.current_thread() is threading.main_thread())
+        return plan_after(tracker, number, **limits)
+
+    monkeypatch.setattr(Tracker, "plan_after", noted)
+    found = []
+    for way in ("ahead", "asked"):
+        if way == "asked":
+            monkeypatch.setattr(PlansAhead, "wanted_behind", lambda *_: None)
+        (tmp_path / way).mkdir()
+        makers.clear()
+        plans = _run(_config(tmp_path / way, *names, run="{max_batch_bytes: 50 kB}"))
+        assert (way == "asked") == all(makers)
+        found.append(([(plan.start, plan.end, plan.ranges) for plan in plans], capsys.readouterr().out.splitlines()))
+
+    assert len(found[0][0]) > 2
+    assert found[0] == found[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -65,6 +67,25 @@ def test_executors_see_all_chunks_in_each_look_and_a_table_s_in_order_where_that
             mine = [each for each in found if each[0] == table]
             assert mine == sorted(mine)
         assert sorted(local.map(seen)) == sorted(read.map(seen))
+
+
+def test_what_a_worker_has_loaded_is_not_collected_again_behind_each_task(
+    spark: SparkSession, chunks: list[Chunk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sinks.contract.chunks.SMALL_BYTES", 0)  # several tasks, which take all workers
+
+    def part(number: int) -> list[Chunk]:
+        return chunks[number::PARTS]
+
+    def left_out(some: Iterator[Chunk]) -> Iterable[tuple[int, int]]:
+        list(some)
+        yield os.getpid(), gc.get_freeze_count()
+
+    with closing(ReadChunks(spark, PARTS, part)) as read:
+        first = dict(read.map(left_out))
+        again = [count for worker, count in read.map(left_out) if worker in first]
+        assert again, "no worker took a second task"
+        assert all(again)
 
 
 def _split(chunks: list[Chunk]) -> list[Chunk]:
