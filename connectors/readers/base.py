@@ -66,12 +66,14 @@ class Statement:
         place: of its event; ``event_time_us``: UTC microseconds, of its execution.
         sql: its text, decoded from the client's charset.
         context: what the event says of the session: default database, sql_mode, charsets.
+        apart: it stands in a partition of its own, so that its time alone says where it is among rows.
     """
 
     place: Place
     event_time_us: int
     sql: str
     context: StatementContext
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from historian.charsets.client_text import printable
 from historian.ddl import Resolution
 from historian.names import TableName
 
-__all__ = ["cascades", "renamed_out", "shown", "why_stopped"]
+__all__ = ["cascades", "emptied_apart", "renamed_out", "shown", "why_stopped"]
 
 _SHOWN_CHARACTERS = 200
 
@@ -15,6 +15,12 @@ def cascades(sql: str) -> str:
     """A foreign key's action changes the table's rows, since the statement *sql*."""
     why = "a foreign key changes its rows without row events, as this server does not log cascades"
     return f"{why}\n  in: {shown(sql)}"
+
+
+def emptied_apart(sql: str) -> str:
+    """The statement *sql* takes rows away, and stands in another topic than they."""
+    why = "a statement that takes its rows away stands apart from them"
+    return f"{why}: which of them came before is not known\n  in: {shown(sql)}"
 
 
 def renamed_out(name: TableName) -> str:

@@ -13,7 +13,7 @@ from connectors.readers.binlog.events.full_metadata import described
 from connectors.tracking.cascades import gets_foreign_key, logs_cascades
 from connectors.tracking.copied_rows import FindCopied, unlike_default
 from connectors.tracking.prepared_transactions import Commit, FindPrepared, PreparedSchemas
-from connectors.tracking.stop_reasons import cascades, renamed_out, shown, why_stopped
+from connectors.tracking.stop_reasons import cascades, emptied_apart, renamed_out, shown, why_stopped
 from connectors.tracking.table_names import TableNames, creates
 from connectors.tracking.topics.edits import edits_to
 from connectors.tracking.topics.met_schemas import MetSchemas
@@ -31,7 +31,7 @@ from historian.plans.plans import Quarantine, RolledBack
 from historian.positions import KAFKA, LogPosition, parse_gtids
 from historian.positions.places import Place
 from historian.schema.applying import apply_all
-from historian.schema.edits import Edit, ForgetTable, RenameTable
+from historian.schema.edits import DropTable, Edit, ForgetTable, RenameTable, TruncateTable
 from historian.schema.gaps import ResumeTable
 from historian.schema.merge_tables import merged_tables
 from historian.schema.snapshots import ANALYZED, SEQUENCE, Catalog, Snapshot
@@ -174,6 +174,8 @@ class Walk:
                     isinstance(edit, ForgetTable) and edit.table == table for edit in edits
                 ):
                     edits.append(ForgetTable(table=table, reason=reason))
+        if statement.apart:
+            edits = self._not_emptied(edits, statement)
         filled = analyzed_table(statement.sql, statement.context)
         if filled is not None and filled in self.catalog.tables and self.online_changes.owns(filled):
             edits.append(ForgetTable(table=analyzed_name(filled), reason=ANALYZED))
@@ -188,6 +190,17 @@ class Walk:
         if resolution.kind == "rows":  # tables that the statement makes are among them
             for table in resolution.tables:
                 self._changed_unlogged(table, statement.place, why_stopped(resolution, statement.sql))
+
+    def _not_emptied(self, edits: list[Edit], statement: Statement) -> list[Edit]:
+        """*edits* of a statement that stands apart from rows. A captured table that they empty or drop stops: of which rows, nobody knows."""
+        kept, reason = list[Edit](), emptied_apart(statement.sql)
+        for edit in edits:
+            if isinstance(edit, DropTable | TruncateTable) and self.captured(edit.table):
+                self._stop(edit.table, statement.place, reason, self.reached)
+                kept.append(ForgetTable(table=edit.table, reason=reason))
+            else:
+                kept.append(edit)
+        return kept
 
     def _stop_cascades(self, edits: tuple[Edit, ...], statement: Statement, before: Catalog) -> None:
         """Stops tables whose rows a foreign key changes from here on: nobody would read them again each time."""

@@ -33,8 +33,8 @@ class SourceMark:
         server, number: of the last change that was new, with its place: the file's number, the event's offset, the row in it.
         time_us: of the latest change, UTC microseconds.
         is_spread: rows of its transaction stand at several offsets.
-        seen: the last changes that were new, in order, in base64. Of each a hash of 8 bytes, of all but when it was sent (0: it cannot be told
-            apart). Then one of 4 bytes, of its message's key (0: it has none).
+        seen: the last changes that were new, in order, in base64. Of each a hash of 8 bytes, of all but when it was sent. 0: it cannot be told
+            apart, or may be there twice.
     """
 
     passes: tuple[ServerPass, ...]

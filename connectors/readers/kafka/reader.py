@@ -150,6 +150,7 @@ class KafkaReader:
         if until is not None:
             ends = {partition: min(end, until.offsets.offset(*partition) or 0) for partition, end in ends.items()}
         ranges = {partition: (at, max(at, ends[partition])) for partition, at in begins.items()}
+        self._check_schema_topic(start, begins)
         names = [f"{topic}:{number}" for (topic, number), (begin, end) in ranges.items() if end > begin]
         scan = TopicScan(ranges, self._settings, self._writers, {} if self.marks is None else self.marks(names))
         # A plan that ended with a watermark left it right before this one.
@@ -171,6 +172,7 @@ class KafkaReader:
                     break
             else:
                 scan.complete()
+        scan.check_statements()
         scan.close()
         parts = scan.ranges()
         if not parts:
@@ -184,6 +186,18 @@ class KafkaReader:
         if self.on_bound is not None:
             self.on_bound(reached)
         yield Bound(position=reached, event_time_us=scan.event_time_us, partitions=parts, marks=scan.marks())
+
+    def _check_schema_topic(self, start: LogPosition, begins: Iterable[Partition]) -> None:
+        """Refuses a topic of statements that was not read from where its rows were: what is in force by now, they would change once more."""
+        read = dict(start.offsets)
+        new = [at for at in begins if self._has_statements_alone(at) and at not in read]
+        if read and new:
+            raise SourceError(
+                "a topic of statements comes to a connector that has read rows without it",
+                where=self._settings.schema_topic,
+                expected="source.schema_topic from the start",
+                next_step="leave source.schema_topic out, or start another connector with a store and targets of its own",
+            )
 
     def read(
         self,

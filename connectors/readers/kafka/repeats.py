@@ -12,8 +12,10 @@ import json
 import re
 from base64 import b64decode, b64encode
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,7 +37,6 @@ _FIRST, _PRIME = 14695981039346656037, 1099511628211
 _SECOND_US = 1_000_000
 _SENT = re.compile(rb'"op": ?"[a-z]"(, ?"ts_[mun]s": ?(\d+|null))*(, ?"transaction": ?null)?}}?')
 """What stands in a message from its operation on."""
-_SEEN = np.dtype([("hash", "<u8"), ("key", "<u4")])
 
 
 class Places:
@@ -44,11 +45,9 @@ class Places:
     Attributes:
         words: of each message whether it is told, the server, number of GTID and file, offset, row; as :func:`.sources.source_places` has them.
         times_us: of the changes.
-        cleared: where tables were emptied.
     """
 
     def __init__(self, count: int) -> None:
-        self.cleared = np.zeros(count, np.bool_)
         self.words = np.zeros((count, 6), np.int64)
         self.times_us = np.zeros(count, np.int64)
 
@@ -77,78 +76,52 @@ class _Pass:
 
 
 class _Seen:
-    """Hashes of the last changes. They are made when somebody asks for them: of a log that only goes on, those of its end alone."""
+    """Hashes of the last changes. Where they are found is made when somebody asks: of a log that only goes on, nobody does."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._waiting: deque[tuple[Texts, Texts, list[int]]] = deque()
-        self._is_indexed = False
-        self._hashes: list[int] = []
-        self._keys: list[int] = []
+        self._hashes: list[int] | None = None
         self._where: dict[int, list[int]] = {}
-        self._last_of_key: dict[int, int] = {}
+        self._waiting: deque[list[int]] = deque()
 
-    def wait(self, keys: Texts, values: Texts, numbers: list[int]) -> None:
-        """Adds those messages, of which no hash is made yet."""
-        self._waiting.append((keys, values, numbers[-MOST_SEEN:]))
-        if sum(len(each) for _, _, each in self._waiting) >= MOST_SEEN:
-            # Nothing may lack between changes that are known: one under the same key would be overlooked.
-            self._text, self._is_indexed = "", False
-            self._hashes, self._keys = [], []
-            while sum(len(each) for _, _, each in self._waiting) - len(self._waiting[0][2]) >= MOST_SEEN:
+    def wait(self, values: Sequence[bytes]) -> None:
+        """Adds those messages."""
+        self._waiting.append([hash_of(value) for value in values])
+        if sum(map(len, self._waiting)) >= MOST_SEEN:
+            # What came before these is known no more.
+            self._text, self._hashes, self._where = "", None, {}
+            while sum(map(len, self._waiting)) - len(self._waiting[0]) >= MOST_SEEN:
                 self._waiting.popleft()
 
     def index(self) -> None:
-        """Makes all hashes, and finds changes by them from now on."""
-        if not self._is_indexed:
-            held = np.frombuffer(b64decode(self._text), _SEEN)
-            self._hashes, self._keys = held["hash"].tolist(), held["key"].tolist()
-            self._where, self._last_of_key, self._is_indexed = {}, {}, True
-            for number in range(len(self._hashes)):
-                self._index(number)
-        for keys, values, numbers in self._waiting:
-            for number in numbers:
-                self.add(hash_of(values[number] or b""), _key_of(keys[number]))
+        """Finds changes by their hashes from now on."""
+        if self._hashes is None:
+            self._hashes = []
+            for found in np.frombuffer(b64decode(self._text), "<u8").tolist():
+                self.add(found)
+        for found in chain.from_iterable(self._waiting):
+            self.add(found)
         self._waiting.clear()
 
-    def add(self, found: int, key: int) -> None:
-        """Adds a change, behind :meth:`index`."""
+    def add(self, found: int) -> None:
+        """Adds a change, behind :meth:`index`; 0: it proves nothing."""
+        assert self._hashes is not None  # noqa: S101 made by index
         self._hashes.append(found)
-        self._keys.append(key)
-        self._index(len(self._hashes) - 1)
-
-    def _index(self, number: int) -> None:
-        if self._hashes[number]:
-            self._where.setdefault(self._hashes[number], []).append(number)
-        if self._keys[number]:
-            self._last_of_key[self._keys[number]] = number
+        if found:
+            self._where.setdefault(found, []).append(len(self._hashes) - 1)
 
     def places(self, found: int) -> list[int]:
         """Where a change with that hash stands."""
         return self._where.get(found, [])
 
-    def last_of(self, key: int) -> int | None:
-        """Where the last change under a message's key stands; None where there is none."""
-        return self._last_of_key.get(key)
-
-    def forget_keys(self) -> None:
-        """No change so far is the last one under its key any more."""
-        self._last_of_key.clear()
-        self._keys = [0] * len(self._keys)
-
     def text(self) -> tuple[str, int]:
         """The last ones, as a mark has them, and how many that leaves out."""
-        if self._is_indexed:
+        if self._hashes is not None:
             self.index()
-            held = np.zeros(len(self._hashes), _SEEN)
-            held["hash"], held["key"] = self._hashes, self._keys
+            held = np.array(self._hashes, "<u8")
         else:
-            new = [
-                (hash_of(values[number] or b""), _key_of(keys[number]))
-                for keys, values, numbers in self._waiting
-                for number in numbers
-            ]
-            held = np.concatenate([np.frombuffer(b64decode(self._text), _SEEN), np.array(new, _SEEN)])
+            new = np.array(list(chain.from_iterable(self._waiting)), "<u8")
+            held = np.concatenate([np.frombuffer(b64decode(self._text), "<u8"), new])
         left_out = max(0, len(held) - MOST_SEEN)
         return b64encode(held[left_out:].tobytes()).decode(), left_out
 
@@ -202,29 +175,30 @@ class Repeats:
             seen=text,
         )
 
-    def take(self, places: Places, keys: Texts, values: Texts) -> Told:
+    def take(self, places: Places, values: Texts) -> Told:
         """Tells of the next messages."""
         told = Told(np.zeros(len(values), np.bool_), np.zeros(len(values), np.bool_))
-        numbers = np.flatnonzero(places.words[:, 0] | places.cleared)
+        numbers = np.flatnonzero(places.words[:, 0])
         if not len(numbers):
             return told
         words, times_us = places.words[numbers], places.times_us[numbers]
-        if not places.cleared.any() and self._goes_on(words):
+        if self._goes_on(words):
             self._note(words, int(times_us.max()))
-            self._seen.wait(keys, values, numbers.tolist())
+            self._seen.wait([values[number] or b"" for number in numbers[-MOST_SEEN:].tolist()])
             return told
         self._seen.index()
         for number, place, time_us in zip(numbers.tolist(), words.tolist(), times_us.tolist(), strict=True):
-            if places.cleared[number]:
-                self._seen.forget_keys()
-                continue
-            found, key = hash_of(values[number] or b""), _key_of(keys[number])
-            if self._is_repeat(place[1], place[2], time_us, found, key):
+            found = hash_of(values[number] or b"")
+            if self._is_repeat(place[1], place[2], time_us, found):
                 told.repeats[number] = True
                 continue
-            told.doubtful[number] = self._is_doubtful(place[1], place[2], found)
-            self._note(np.array([place], np.int64), time_us)
-            self._seen.add(found, key)
+            if self._is_doubtful(place[1], place[2], time_us, found):
+                told.doubtful[number] = True
+                self._passes[place[1]] = replace(self._passes[place[1]], number=place[2], at=None)
+            else:
+                self._note(np.array([place], np.int64), time_us)
+            # What may be there twice proves nothing: a third one would be taken for it.
+            self._seen.add(0 if self._seen.places(found) else found)
         return told
 
     def _goes_on(self, words: NDArray[np.int64]) -> bool:
@@ -236,7 +210,8 @@ class Repeats:
         first = tuple(at[0].tolist())
         if last is None or first[0] > last.highest:
             return True
-        return (int(server[0]), first[0]) == self._place[:2] and last.at is None and first[1:] > self._place[2:]
+        is_newest = first[0] == last.highest and (int(server[0]), first[0]) == self._place[:2]
+        return is_newest and last.at is None and first[1:] > self._place[2:]
 
     def _note(self, words: NDArray[np.int64], time_us: int) -> None:
         """Notes changes that are new, of one server."""
@@ -246,21 +221,17 @@ class Repeats:
         is_same = self._place[:2] == (server, number) and len(offsets) == len(words)
         self._is_spread = (is_same and was_spread) or bool((offsets != offsets[0]).any())
         last = self._passes.get(server)
-        # A lower number at a later time: the log was reset, and counts from here on.
-        highest = number if last is None or time_us > self._time_us else max(last.highest, number)
+        highest = number if last is None else max(last.highest, number)
         self._passes[server] = _Pass(highest=highest, number=number, at=None)
         self._place = tuple(words[-1, 1:].tolist())
         self._time_us = max(self._time_us, time_us)
 
-    def _is_repeat(self, server: int, number: int, time_us: int, found: int, key: int) -> bool:
+    def _is_repeat(self, server: int, number: int, time_us: int, found: int) -> bool:
         """Whether a change is one that came; then the pass over its transaction goes on behind it."""
         places, last = self._seen.places(found), self._passes.get(server)
         if not places or last is None:
             return False
         at = self._proven(places, last, number, time_us, self._place[:2] == (server, number))
-        if at is None and places[-1] == self._seen.last_of(key):
-            # Whatever else happened, a row is not changed to what it is: something under its key would stand between.
-            at = places[-1]
         if at is None:
             return False
         self._passes[server] = _Pass(highest=last.highest, number=number, at=at + 1)
@@ -280,9 +251,11 @@ class Repeats:
         # Rows of a compressed transaction all stand at its own offset. In any other one, each has a place of its own.
         return places[-1] if is_newest and self._is_spread else None
 
-    def _is_doubtful(self, server: int, number: int, found: int) -> bool:
+    def _is_doubtful(self, server: int, number: int, time_us: int, found: int) -> bool:
+        # A lower number at a later time is one of a log that was reset.
         last = self._passes.get(server)
-        return bool(self._seen.places(found)) or (last is not None and number < last.highest)
+        is_lower = last is not None and number < last.highest and time_us <= self._time_us
+        return bool(self._seen.places(found)) or is_lower
 
 
 def _ascend(at: NDArray[np.int64]) -> bool:
@@ -304,10 +277,6 @@ def hash_of(value: bytes) -> int:
         return 0
     begin = value.find(b'"payload":') if is_with_schema else 0
     return int.from_bytes(blake2b(value[begin:end], digest_size=8).digest(), "little") or 1
-
-
-def _key_of(key: bytes | None) -> int:
-    return 0 if key is None else int.from_bytes(blake2b(key, digest_size=4).digest(), "little") or 1
 
 
 def _place_of(value: bytes) -> list[int] | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from connectors.readers.base import SchemaMet, Statement
+from connectors.readers.kafka.debezium.schema_changes import creates_table
 from connectors.readers.kafka.decoders import advice_of, decoder_of, has_source_places, has_statements
 from connectors.readers.kafka.located.batches import LocatedRows, interleaved, never, runs_of
 from connectors.readers.kafka.locators import scanning_locator_of
@@ -17,7 +18,7 @@ from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent,
 from connectors.readers.kafka.repeats import Places, Repeats
 from connectors.readers.kafka.row_times import RowTimes
 from historian.ddl import StatementContext
-from historian.errors import UnsupportedEvent
+from historian.errors import SourceError, UnsupportedEvent
 from historian.plans.plans import DOUBTFUL, LATE, REPEATED, UNREADABLE, PartitionRange
 from historian.positions.places import Place
 
@@ -75,6 +76,7 @@ class TopicScan:
         self._bytes = dict.fromkeys(ranges, 0)
         self._schemas: dict[tuple[Partition, TableName], RowSchema] = {}
         self._stated_us: dict[Partition, int] = {}
+        self._read_us: dict[Partition, int] = {}
         self._promised_us: dict[Partition, int] = {}
         self._closed: dict[Partition, _Closed] = {}
         self._row_times: dict[tuple[Partition, TableName], RowTimes] = {}
@@ -102,7 +104,7 @@ class TopicScan:
             for partition, decoder in self._decoders.items()
         }
         # Statements tell types as the source has them, where rows tell what their producer makes of them.
-        self._knows_statements = bool(settings.schema_topic)
+        self._schema_topic = settings.schema_topic
         self._advice = advice_of(settings.format)
         self._keeps_unread = settings.keeps_unread
         self._passed_over: dict[Partition, Counter[str]] = {partition: Counter() for partition in ranges}
@@ -144,7 +146,7 @@ class TopicScan:
         self._places = Places(len(batch))
         self._take_messages(partition, batch)
         if partition in self._repeats:
-            told = self._repeats[partition].take(self._places, batch.keys, batch.values)
+            told = self._repeats[partition].take(self._places, batch.values)
             for number in np.flatnonzero(told.repeats).tolist():
                 self._pass_over_repeat(partition, int(batch.offsets[number]))
             if told.doubtful.any():
@@ -181,7 +183,7 @@ class TopicScan:
                     numbers = np.searchsorted(batch.offsets, found.offsets)
                     self._places.words[numbers] = found.places()
                     self._places.times_us[numbers] = found.times
-                self.event_time_us = max(self.event_time_us, int(found.times.max()))
+                self._note_time(partition, int(found.times.max()))
                 by_table.setdefault(found.known.table, []).append(found)
             for table, of_table in by_table.items():
                 for rows in interleaved(of_table):
@@ -190,6 +192,37 @@ class TopicScan:
                         met[table] = rows.known.schema
                         first.append(int(np.searchsorted(batch.offsets, rows.offsets[0])))
         self._look_at(partition, batch, first)
+
+    def _note_time(self, partition: Partition, time_us: int) -> None:
+        self.event_time_us = max(self.event_time_us, time_us)
+        self._read_us[partition] = max(self._read_us.get(partition, 0), time_us)
+
+    def check_statements(self) -> None:
+        """Refuses statements of a partition of their own that are later than rows which are not read yet.
+
+        Raises:
+            SourceError: there is one. It would hold for rows that came before it.
+        """
+        waiting = [
+            at for at, (_, end) in self._ranges.items() if self._reached[at] < end and at[0] != self._schema_topic
+        ]
+        if not waiting:
+            return
+        read_us = min(self._read_us.get(at, 0) for at in waiting)
+        for _, item in self.found:
+            if (
+                isinstance(item, Statement)
+                and item.apart
+                and item.event_time_us > read_us
+                and not creates_table(item.sql)
+            ):
+                raise SourceError(
+                    "a statement is later than rows that a plan has no room for",
+                    where=f"{item.place.gtid}: {item.sql[:80]}",
+                    expected="all rows from before it in the same plan",
+                    found=f"rows in {', '.join(f'{topic}:{number}' for topic, number in sorted(waiting)[:5])} that are not read yet",
+                    next_step="raise run.max_batch_bytes beyond what waits in the topics, until they are read",
+                )
 
     def _note_times(self, partition: Partition, rows: LocatedRows) -> None:
         if promised_us := self._promised_us.get(partition, 0):
@@ -231,9 +264,8 @@ class TopicScan:
                     passed_over=self._passed_over[partition].copy(),
                 )
                 continue
-            self.event_time_us = max(self.event_time_us, event.event_time_us)
+            self._note_time(partition, event.event_time_us)
             if isinstance(event, SqlEvent):
-                self._places.cleared[number] = True
                 self._take_statement(event, partition, place)
                 continue
             if not located and value is not None and partition in self._repeats:
@@ -260,7 +292,13 @@ class TopicScan:
             collation="utf8mb4_bin",
             time_us=event.event_time_us,
         )
-        statement = Statement(place=place, event_time_us=event.event_time_us, sql=event.sql, context=context)
+        statement = Statement(
+            place=place,
+            event_time_us=event.event_time_us,
+            sql=event.sql,
+            context=context,
+            apart=partition[0] == self._schema_topic,
+        )
         self.found.append((time_us, statement))
 
     def _take_schema(self, event: Event, partition: Partition, place: Place) -> None:
@@ -272,9 +310,7 @@ class TopicScan:
             columns=tuple(each.column for each in event.schema.fields),
             key=event.schema.key,
             event_time_us=time_us,
-            certainty="columns"
-            if self._knows_statements and event.schema.certainty == "exact"
-            else event.schema.certainty,
+            certainty="columns" if self._schema_topic and event.schema.certainty == "exact" else event.schema.certainty,
             advice=self._advice,
         )
         self.found.append((time_us, met))

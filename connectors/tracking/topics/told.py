@@ -93,8 +93,11 @@ def _lacks(kind: ColumnType) -> bool:
 
 
 def _agrees(held: ColumnType, told: ColumnType, certainty: str) -> bool:
-    if not told.name or certainty == "columns":
+    if not told.name:
         return True
+    if certainty == "columns":
+        # What a producer makes of an integer may be wider.
+        return _family(held) == _family(told) or {held.name, told.name} <= {*INTEGER_TYPES}
     if certainty == "names":
         return told.name not in _TAKES or held.name in _TAKES[told.name]
     if certainty == "type_names":

@@ -202,6 +202,12 @@ def test_a_value_that_is_not_told_and_came_with_a_later_column_is_its_default() 
     assert rows_of(found, wide) == [(F, one(1, 1, 7)), (T, one(1, 2, 7))]  # type: ignore[arg-type]
 
 
+def test_a_value_that_is_not_told_is_never_null() -> None:
+    chunk = lacking(chunk_of([(A, one(1, 1)), (T, one(1, 5))], FIRST), NONE, S)
+    with pytest.raises(TableStopped, match="its key has no row that has it"):
+        normalized(planned(FIRST), [chunk], MemoryState())
+
+
 def test_a_table_without_a_key_stops() -> None:
     keyless = version_of(1, snapshot_of(COLUMNS, ()))
     with pytest.raises(TableStopped, match="the table has none"):

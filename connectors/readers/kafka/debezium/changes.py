@@ -134,6 +134,11 @@ def with_known(before: Mapping[str, Any] | None, after: dict[str, Any]) -> tuple
     ]
     if not lacking:
         return after, ()
-    held = {name: before[name] for name in lacking if before and name in before and before[name] not in _UNAVAILABLE}
+    # A value that a log leaves out since it is long is no NULL: such a former row has the key alone.
+    held = {
+        name: before[name]
+        for name in lacking
+        if before and before.get(name) is not None and before[name] not in _UNAVAILABLE
+    }
     unknown = tuple(name for name in lacking if name not in held)
     return {**after, **held, **dict.fromkeys(unknown)}, unknown

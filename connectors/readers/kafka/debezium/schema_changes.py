@@ -9,15 +9,22 @@ from typing import Any
 from connectors.readers.kafka.debezium.times import time_us as source_time_us
 from connectors.readers.kafka.messages.events import SqlEvent
 from connectors.readers.kafka.messages.parsing import parsed
-from historian.errors import UnsupportedEvent
+from historian.errors import SourceError, UnsupportedEvent
 
-__all__ = ["Payload", "SchemaChanges", "json_payload", "registered_json_payload"]
+__all__ = ["Payload", "SchemaChanges", "creates_table", "json_payload", "registered_json_payload"]
 
 _CREATE = re.compile(r"\s*CREATE\s+TABLE\s+(?!IF\s)", re.IGNORECASE)
+_CREATE_IF = re.compile(r"\s*CREATE\s+TABLE\s", re.IGNORECASE)
+_SECOND_US = 1_000_000
 _ID_BYTES = 5
 
 Payload = Callable[[bytes, str], Any]
 """Gives the payload of a message, whose place is named in errors. Raises :class:`ValueError` where it has none."""
+
+
+def creates_table(sql: str) -> bool:
+    """Whether a statement makes a table, which none of the rows before it are of."""
+    return _CREATE_IF.match(sql) is not None
 
 
 def json_payload(value: bytes, where: str) -> Any:  # noqa: ARG001 as the others
@@ -55,6 +62,7 @@ class SchemaChanges:
 
         Raises:
             UnsupportedEvent: it is no change of a schema.
+            SourceError: its time does not tell where it stands among rows.
         """
         if value is None:
             return ()
@@ -73,13 +81,16 @@ class SchemaChanges:
             if begin is None:
                 return ()
             sql = f"CREATE TABLE IF NOT EXISTS {sql[begin.end() :]}"
-        return (
-            SqlEvent(
-                sql=sql,
-                database=database if isinstance(database, str) else "",
-                event_time_us=source_time_us(source, where, _unlike),
-            ),
-        )
+        at_us = source_time_us(source, where, _unlike)
+        if at_us % _SECOND_US == 0 and not _is_of_snapshot(source):
+            raise SourceError(
+                "statements are placed by their time, and this server tells seconds alone: rows of the same second may be on either side",
+                where=where,
+                expected="microseconds, as MySQL 8 with GTIDs tells them",
+                found=sql[:80],
+                next_step="leave source.schema_topic out, in another connector",
+            )
+        return (SqlEvent(sql=sql, database=database if isinstance(database, str) else "", event_time_us=at_us),)
 
 
 def _is_of_snapshot(source: Mapping[str, Any]) -> bool:

@@ -330,3 +330,10 @@ def test_a_value_that_the_log_does_not_hold_is_marked_as_absent_where_the_table_
 
     assert [(0, 1, "a"), (3, 1, None)] == rows(chunk)
     assert [[False, False], [False, True]] == marked(chunk.rows, ABSENT, 2).tolist()
+
+
+def test_a_former_row_of_the_key_alone_does_not_tell_a_value_that_is_left_out() -> None:
+    before, after = {"id": 1, "v": None}, {"id": 1, "v": "__debezium_unavailable_value"}
+    key, value = message("u", before, after)
+    with pytest.raises(UnsupportedEvent, match="no value of v"):
+        made([(key, value.replace(b'"db":"shop"', b'"db":"d","schema":"shop"'))])

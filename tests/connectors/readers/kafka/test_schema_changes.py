@@ -10,8 +10,10 @@ import pytest
 from connectors.readers.kafka.client import KafkaSettings
 from connectors.readers.kafka.decoders import decoder_of
 from connectors.readers.kafka.messages.events import SqlEvent
+from connectors.readers.kafka.reader import KafkaReader
 from connectors.readers.kafka.scanning import TopicScan
-from historian.errors import UnsupportedEvent
+from historian.errors import SourceError, UnsupportedEvent
+from historian.positions import KAFKA, LogPosition, TopicOffsets
 from logs.topic_streams import batch_of
 
 ALTER = "ALTER TABLE t RENAME COLUMN a TO b"
@@ -55,21 +57,67 @@ def test_another_message_is_an_error_that_says_what_the_topic_is(value: bytes) -
         decoder.events(None, value, "prefix:0:1")
 
 
-def test_rows_tell_columns_alone_where_statements_tell_their_types() -> None:
-    def row(number: int) -> bytes:
-        fields = [
-            {"type": "int32", "optional": False, "field": "id"},
-            {"type": "string", "optional": True, "field": "a"},
-        ]
-        schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "field": "after"}]}
-        source = {"db": "shop", "table": "t", "ts_us": number}
-        payload = {"before": None, "after": {"id": number, "a": "x"}, "source": source, "op": "c"}
-        return json.dumps({"schema": schema, "payload": payload}).encode()
+def row(number: int) -> bytes:
+    fields = [
+        {"type": "int32", "optional": False, "field": "id"},
+        {"type": "string", "optional": True, "field": "a"},
+    ]
+    schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "field": "after"}]}
+    source = {"db": "shop", "table": "t", "ts_us": number}
+    payload = {"before": None, "after": {"id": number, "a": "x"}, "source": source, "op": "c"}
+    return json.dumps({"schema": schema, "payload": payload}).encode()
 
+
+def test_rows_tell_columns_alone_where_statements_tell_their_types() -> None:
     settings = KafkaSettings(brokers="", topics=("prefix.shop.t",), schema_topic="prefix")
     scan = TopicScan({("prefix", 0): (0, 1), ("prefix.shop.t", 0): (0, 1)}, settings)
     scan.take(("prefix", 0), batch_of([(None, change(ALTER))]))
     scan.take(("prefix.shop.t", 0), batch_of([(None, row(9000))]))
     statement, met = (found for _, found in scan.found)
-    assert ("prefix:0:0", ALTER) == (statement.place.gtid, statement.sql)  # type: ignore[union-attr]
+    assert ("prefix:0:0", ALTER, True) == (statement.place.gtid, statement.sql, statement.apart)  # type: ignore[union-attr]
     assert "columns" == met.certainty  # type: ignore[union-attr]
+
+
+def test_a_statement_that_is_dated_by_the_second_is_refused() -> None:
+    value = change(ALTER).replace(b'"ts_us": 5123', b'"ts_us": 7000000')
+    decoder = decoder_of("debezium_json", topic="prefix", schema_topic="prefix")
+    with pytest.raises(SourceError, match="tells seconds alone"):
+        decoder.events(None, value, "prefix:0:1")
+
+
+@pytest.mark.parametrize("rows, is_refused", [(5, False), (2, True), (0, True)])
+def test_a_statement_does_not_run_ahead_of_rows_that_are_not_read(rows: int, is_refused: bool) -> None:
+    settings = KafkaSettings(brokers="", topics=("prefix.shop.t",), schema_topic="prefix")
+    scan = TopicScan({("prefix", 0): (0, 2), ("prefix.shop.t", 0): (0, 5)}, settings)
+    create = change("CREATE TABLE t (a INT)")
+    scan.take(("prefix", 0), batch_of([(None, create), (None, change(ALTER))]))
+    if rows:
+        scan.take(("prefix.shop.t", 0), batch_of([(None, row(1000 + number)) for number in range(rows)]))
+    if is_refused:
+        with pytest.raises(
+            SourceError, match=r"later than rows that a plan has no room for.*RENAME COLUMN.*max_batch_bytes"
+        ):
+            scan.check_statements()
+    else:
+        scan.check_statements()
+
+
+def test_a_statement_may_be_earlier_than_all_rows_that_are_not_read() -> None:
+    settings = KafkaSettings(brokers="", topics=("prefix.shop.t",), schema_topic="prefix")
+    scan = TopicScan({("prefix", 0): (0, 1), ("prefix.shop.t", 0): (0, 5)}, settings)
+    scan.take(("prefix", 0), batch_of([(None, change(ALTER))]))
+    scan.take(("prefix.shop.t", 0), batch_of([(None, row(9000))]))
+    scan.check_statements()
+
+
+def test_a_topic_of_statements_that_comes_later_is_refused() -> None:
+    reader = KafkaReader(KafkaSettings(brokers="", topics=("t",), schema_topic="prefix"))
+    begins = [("prefix", 0), ("t", 0)]
+
+    def at(*offsets: tuple[tuple[str, int], int]) -> LogPosition:
+        return LogPosition(flavor=KAFKA, gtids=str(TopicOffsets.of(dict(offsets))), file="", offset=0)
+
+    reader._check_schema_topic(at(), begins)
+    reader._check_schema_topic(at((("prefix", 0), 3), (("t", 0), 7)), begins)
+    with pytest.raises(SourceError, match="comes to a connector that has read rows without it"):
+        reader._check_schema_topic(at((("t", 0), 7)), begins)
