@@ -135,8 +135,8 @@ class SchemaMet:
         key: names of the columns that are its key; None where the message does not tell.
         event_time_us: of the change in the source, UTC microseconds.
         certainty: what is known of the columns. "exact": all. "types": all columns, and their types but for charsets. "type_names": all
-            columns, and of some types the name alone. "columns": all columns, and types of those that are not known otherwise. "names":
-            some columns, and of what kind their values are.
+            columns, and of some types the name alone. "columns": all columns, and types of those that are not known otherwise, or whose
+            values the known type would change. "names": some columns, and of what kind their values are.
         advice: what to do where they tell too little for a version, for people.
     """
 

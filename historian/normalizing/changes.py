@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from historian.changelog.chunks import Chunk
 from historian.changelog.missing_columns import ABSENT, marked
 from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
-from historian.encoding import encode_rows, read_rows, row_schema
+from historian.encoding import decode_rows, encode_rows, read_rows, row_schema
 from historian.errors import HistorianError, TableStopped
 from historian.normalizing.counts import NormalCounts
 from historian.normalizing.keys import KeyHashes, key_form, keys_of, layout_of
@@ -171,15 +171,10 @@ class _Segment:
             if at is None or not len(mine):
                 continue
             wanted = told[begin:end][mine]
-            none = (wanted < 0).any()
-            was = None if none else read_rows(both.take(pa.array(wanted)), snapshot).column(physical_name(column.id))
-            # What a log leaves out since it is long is no NULL: the row before lacks the column.
-            if was is None or was.null_count:
-                raise TableStopped(
-                    "a change does not tell a value that did not change, and its key has no row that has it",
-                    where=f"{snapshot.name}.{column.name} at {chunk.first_position} to {chunk.last_position}",
-                    next_step="have the producer send whole rows (PostgreSQL: REPLICA IDENTITY FULL), or begin with a snapshot of the table",
-                )
+            where = f"{snapshot.name}.{column.name} at {chunk.first_position} to {chunk.last_position}"
+            if (wanted < 0).any():
+                raise _untold(where)
+            was = _told_values(both.take(pa.array(wanted)), snapshot, column, where)
             order = np.arange(end - begin)
             order[mine] = end - begin + np.arange(len(mine))
             held = chunk.rows.column(_SYSTEM + at)
@@ -259,6 +254,31 @@ class _Segment:
 
 def _place(snapshot: Snapshot, column_id: int) -> int | None:
     return next((at for at, column in enumerate(snapshot.columns) if column.id == column_id), None)
+
+
+def _untold(where: str) -> TableStopped:
+    return TableStopped(
+        "a change does not tell a value that did not change, and its key has no row that has it",
+        where=where,
+        next_step="have the producer send whole rows (PostgreSQL: REPLICA IDENTITY FULL), or begin with a snapshot of the table",
+    )
+
+
+def _told_values(rows: pa.Array, snapshot: Snapshot, column: Column, where: str) -> pa.Array:
+    """What encoded *rows* have in *column*.
+
+    Raises:
+        TableStopped: one has a NULL, for a log leaves out what is long. Or it was written before there was the column, whose first value
+            may be another: a source whose statements are not known tells of a renamed column as of a new one.
+    """
+
+    def lacking(_: int) -> pa.Scalar:
+        raise _untold(where)
+
+    found = decode_rows(rows, row_schema(snapshot, [column.id]), lacking).column(physical_name(column.id))
+    if found.null_count:
+        raise _untold(where)
+    return found
 
 
 def _ops(rows: pa.RecordBatch) -> NDArray[np.uint8]:

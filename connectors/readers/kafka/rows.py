@@ -217,12 +217,14 @@ class ChunkMaker:
 
     def _operations(self, event: Event, offset: int, written: Snapshot) -> Iterable[tuple[Op, dict[str, Any]]]:
         before, after = event.before, event.after
-        if self._normalized(event.table):
+        is_normalized = self._normalized(event.table)
+        if is_normalized:
             if after is not None and (is_lone(event) or lacks_values(event)):
-                return ((Op.CORRECT_TO, after),)
+                return ((Op.APPEND if event.op == "c" else Op.CORRECT_TO, after),)
             if event.keyed and before is not None:
                 return ((Op.RETRACT, {column.name: before.get(column.name) for column in written.columns}),)
-        check_whole(event, f"{self._planned.file}:{offset}", [column.name for column in written.columns])
+        columns = [column.name for column in written.columns]
+        check_whole(event, f"{self._planned.file}:{offset}", columns, normalized=is_normalized)
         if event.op == "u" and _moves(before or {}, after or {}, written):
             return ((Op.RETRACT, before or {}), (Op.APPEND, after or {}))
         if event.op == "u":

@@ -24,6 +24,15 @@ _TAKES: dict[str, tuple[str, ...]] = {
 }
 """Types of columns that take values of a kind in some format; text may be of any type."""
 
+_CARRIED: dict[str, tuple[str, ...]] = {
+    "tinyint": ("bit",),
+    "bigint": ("decimal",),
+    "decimal": ("double", "longtext"),
+    "double": ("float",),
+    **dict.fromkeys(("geometry", "geometrycollection", *GEOMETRIES), ("geometry", "point")),
+}
+"""Types of columns with the types that Debezium's connectors may carry them as; what does not fit exactly stops the table."""
+
 
 class TooLittleTold(Exception):
     """No version can be made of what a message tells; its text is the reason, for people."""
@@ -96,13 +105,21 @@ def _agrees(held: ColumnType, told: ColumnType, certainty: str) -> bool:
     if not told.name:
         return True
     if certainty == "columns":
-        # What a producer makes of an integer may be wider.
-        return _family(held) == _family(told) or {held.name, told.name} <= {*INTEGER_TYPES}
+        return _family(held) == _family(told) or _carries(held, told)
     if certainty == "names":
         return told.name not in _TAKES or held.name in _TAKES[told.name]
     if certainty == "type_names":
         return _family(held) == _family(told) and held.unsigned == told.unsigned
     return _bare(held) == _bare(told)
+
+
+def _carries(held: ColumnType, told: ColumnType) -> bool:
+    """Whether values of a column that a statement made come as *told*, or are none of it for sure."""
+    if {held.name, told.name} <= {*INTEGER_TYPES}:
+        return True
+    if (held.name, told.name) == ("float", "double"):
+        return held.precision is not None  # FLOAT(M,D)
+    return told.name in _CARRIED.get(held.name, ()) and not (held.name == "bigint" and told.scale)
 
 
 def _family(kind: ColumnType) -> str:

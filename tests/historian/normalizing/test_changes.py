@@ -184,22 +184,30 @@ def test_values_that_a_change_does_not_tell_are_as_they_were() -> None:
     assert rows_of(again, PLAIN) == [(R, one(1, 6, "held")), (R, one(2, 3, "new")), (R, one(3, 2, "made"))]
 
 
+@pytest.mark.parametrize("op", [A, T])
 @pytest.mark.parametrize("before", [[], [(A, one(1, 1, "x")), (R, {"id": 1})]])
-def test_a_value_that_nothing_tells_stops_the_table(before: list[Row]) -> None:
-    chunk = lacking(chunk_of([*before, (T, one(1, 5))], FIRST), *([NONE] * len(before)), S)
+def test_a_value_that_nothing_tells_stops_the_table(before: list[Row], op: Op) -> None:
+    chunk = lacking(chunk_of([*before, (op, one(1, 5))], FIRST), *([NONE] * len(before)), S)
     with pytest.raises(TableStopped, match="its key has no row that has it"):
         normalized(planned(FIRST), [chunk], MemoryState())
 
 
-def test_a_value_that_is_not_told_and_came_with_a_later_column_is_its_default() -> None:
-    wide = snapshot_of({"id": COLUMNS["id"], "n": COLUMNS["n"], "s": (9, kind("int"))}, s={"initial": "7"})
+@pytest.mark.parametrize("initial", [None, "7"])
+@pytest.mark.parametrize("in_one_plan", [True, False])
+def test_a_value_that_is_not_told_stops_the_table_where_the_former_row_was_written_before_the_column(
+    initial: str | None, in_one_plan: bool
+) -> None:
+    # A column that PostgreSQL renamed comes as a new one, so its first value is not what the row has in it.
+    wide = snapshot_of({"id": COLUMNS["id"], "n": COLUMNS["n"], "s": (9, kind("int"))}, s={"initial": initial})
     second = version_of(2, wide, AddColumn(table=wide.name, column=wide.columns[-1], after=2))
-    old = snapshot_of({"id": COLUMNS["id"], "n": COLUMNS["n"]})
-    first = version_of(1, old)
+    first = version_of(1, snapshot_of({"id": COLUMNS["id"], "n": COLUMNS["n"]}))
+    made = chunk_of([(A, {"id": 1, "n": 1})], first)
+    untold = lacking(chunk_of([(T, one(1, 2))], second, 1), S)
     state = MemoryState()
-    normalized(planned(first), [chunk_of([(A, {"id": 1, "n": 1})], first)], state)
-    found, _ = normalized(planned(first, second), [lacking(chunk_of([(T, one(1, 2))], second), S)], state)
-    assert rows_of(found, wide) == [(F, one(1, 1, 7)), (T, one(1, 2, 7))]  # type: ignore[arg-type]
+    if not in_one_plan:
+        normalized(planned(first), [made], state)
+    with pytest.raises(TableStopped, match="its key has no row that has it"):
+        normalized(planned(first, second), [made, untold] if in_one_plan else [untold], state)
 
 
 def test_a_value_that_is_not_told_is_never_null() -> None:

@@ -109,7 +109,8 @@ def settled(
             return replace(event, before=dict(fields), keyed=True)
     if after is not None and event.op != "d" and not is_of_mysql(source):
         whole, unknown = with_known(before, after)
-        return replace(event, after=whole, unknown=unknown)
+        # A former row without a value that the source has is not whole: PostgreSQL logs its identity's columns alone.
+        return replace(event, before=None if unknown else before, after=whole, unknown=unknown)
     return event
 
 

@@ -10,12 +10,13 @@ from historian.errors import UnsupportedEvent
 __all__ = ["check_whole", "is_lone", "is_plain_change", "is_whole", "lacks_values", "only_key_sent"]
 
 
-def check_whole(event: Event, place: str, columns: Iterable[str]) -> None:
+def check_whole(event: Event, place: str, columns: Iterable[str], *, normalized: bool = False) -> None:
     """Refuses an event that lacks a part of its rows.
 
     Args:
         place: of its message, as ``TOPIC:PARTITION:OFFSET``.
         columns: of the table: one that has no others than its key's is told whole by the key.
+        normalized: what can be had from the state of rows is no reason any more, and the error does not advise it.
 
     Raises:
         UnsupportedEvent: it lacks one.
@@ -29,7 +30,7 @@ def check_whole(event: Event, place: str, columns: Iterable[str]) -> None:
             where=f"{event.table} at {place}",
             expected="whole rows before and after, as binlog_row_image=FULL gives them; PostgreSQL: REPLICA IDENTITY FULL, and source.debezium.replica_identity: full",
             found=f"op {event.op} with {lacking}",
-            next_step="set source.normalize: true, or have the producer send it and write its topics anew",
+            next_step=f"{'' if normalized else 'set source.normalize: true, or '}have the producer send it and write its topics anew",
         )
 
 
@@ -49,18 +50,21 @@ def is_lone(event: Event) -> bool:
 
 
 def lacks_values(event: Event) -> bool:
-    """Whether an event is an update that lacks the former row, and values that did not change."""
-    return event.op == "u" and event.before is None and event.after is not None and bool(event.unknown)
+    """Whether an event lacks values that did not change, and the former row: an update, or what is left of one that changed the key.
+
+    Debezium writes that as a delete of the old key and an insert of the new one.
+    """
+    return event.op in "cu" and event.before is None and event.after is not None and bool(event.unknown)
 
 
 def _lacking(event: Event) -> str:
     if event.op in "cru" and event.after is None:
         return "after null"
+    if event.unknown:
+        return f"no value of {', '.join(event.unknown)}"
     if event.op in "ud" and event.before is None:
         return "before null"
-    if event.keyed:
-        return "the key alone before"
-    return f"no value of {', '.join(event.unknown)}" if event.unknown else ""
+    return "the key alone before" if event.keyed else ""
 
 
 def only_key_sent(where: str, found: str, next_step: str) -> UnsupportedEvent:
