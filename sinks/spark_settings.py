@@ -7,7 +7,15 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["DELTA_CATALOG", "DELTA_EXTENSION", "chosen_settings", "driver_memory", "is_local", "said_settings"]
+__all__ = [
+    "DELTA_CATALOG",
+    "DELTA_EXTENSION",
+    "chosen_settings",
+    "core_sites",
+    "driver_memory",
+    "is_local",
+    "said_settings",
+]
 
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -75,7 +83,7 @@ def chosen_settings(
     if master is not None:
         users[_MASTER] = master
     # Spark's settings would stand above what a core-site.xml of the user's says.
-    ours = {**_OURS, **({} if _has_core_site() else _S3)}
+    ours = {**_OURS, **({} if core_sites() else _S3)}
     if is_local(users.setdefault(_MASTER, "local[*]")):
         ours |= _LOCAL
         ours["spark.sql.shuffle.partitions"] = str(max(2, len(os.sched_getaffinity(0))))
@@ -101,11 +109,12 @@ def said_settings() -> dict[str, str]:
     return {match[1]: match[2] for match in found if match is not None and match[1].startswith("spark.")}
 
 
-def _has_core_site() -> bool:
-    """Whether Spark finds a ``core-site.xml`` of the user's, in one of the directories that its scripts take."""
+def core_sites() -> tuple[Path, ...]:
+    """Each ``core-site.xml`` of the user's that Spark finds, in the directories that its scripts take."""
     home = os.environ.get("SPARK_HOME")
     said = [os.environ.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR")]
-    return any(Path(place, "core-site.xml").is_file() for place in (*said, f"{home}/conf" if home else None) if place)
+    found = (Path(place, "core-site.xml") for place in (*said, f"{home}/conf" if home else None) if place)
+    return tuple(path for path in found if path.is_file())
 
 
 def is_local(master: str) -> bool:

@@ -41,7 +41,7 @@ def probe(path: str) -> None:
                 "reading an object", path, f"{len(held)} other bytes than the {len(_TEXT)} that were written"
             )
     except SinkError:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             system.delete_file(name)
         raise
     with _step("removing an object", path):
@@ -52,7 +52,7 @@ def probe(path: str) -> None:
 def _step(what: str, path: str) -> Iterator[None]:
     try:
         yield
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise _failure(what, path, str(error)) from error
 
 

@@ -103,23 +103,29 @@ def share_said_settings(path: str, said: Mapping[str, str]) -> None:
 
 
 def located(path: str) -> tuple[pafs.FileSystem, str]:
-    """The file system of *path*, which is absolute or a URL, and its place there."""
+    """The file system of *path*, which is absolute or a URL, and its place there.
+
+    Raises:
+        SinkError: Arrow cannot reach S3 by such settings, or the path in S3 lacks a bucket or a name. Not worth a retry.
+    """
     if not is_s3(path):
         found: tuple[pafs.FileSystem, str] = pafs.FileSystem.from_uri(path)
         return found
     bucket, place = _place(path)
-    return _s3(json.dumps(_known(bucket), sort_keys=True)), place
+    with _accepting(path):
+        return _s3(json.dumps(_known(bucket), sort_keys=True)), place
 
 
 def hurried(path: str) -> tuple[pafs.FileSystem, str]:
     """As :func:`located` for a path in S3, for who waits for an answer: it tries twice, and waits for seconds."""
     bucket, place = _place(path)
-    system = pafs.S3FileSystem(
-        **_arguments(_known(bucket)),
-        connect_timeout=_CONNECT_S,
-        request_timeout=_ANSWER_S,
-        retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=_TRIES),
-    )
+    with _accepting(path):
+        system = pafs.S3FileSystem(
+            **_arguments(_known(bucket)),
+            connect_timeout=_CONNECT_S,
+            request_timeout=_ANSWER_S,
+            retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=_TRIES),
+        )
     return system, place
 
 
@@ -144,7 +150,7 @@ def refusal(path: str, found: str) -> str:
     try:
         system, place = located(path)
         system.get_file_info(pafs.FileSelector(place, allow_not_found=True))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SinkError) as error:
         return f"{found}; {error}"
     return found
 
@@ -163,10 +169,37 @@ def _accessing(what: str, path: str, do: str) -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def _accepting(path: str) -> Iterator[None]:
+    """Raises :class:`SinkError` where Arrow does not take the settings: a secret is missing, or a role stands beside keys."""
+    try:
+        yield
+    except ValueError as error:
+        raise SinkError(
+            "settings of S3 do not go together",
+            where=path,
+            expected=(
+                "fs.s3a.access.key with fs.s3a.secret.key, with or without fs.s3a.session.token; "
+                "or fs.s3a.assumed.role.arn without them, the keys in the environment or in AWS's own files"
+            ),
+            found=str(error),
+            next_step="correct fs.s3a.* in Spark's settings",
+        ) from error
+
+
 def _place(path: str) -> tuple[str, str]:
     """The bucket of a path in S3, and the path as Arrow names it."""
     bucket, _, key = path.partition("://")[2].partition("/")
-    return bucket, f"{bucket}/{key}".rstrip("/")
+    place = f"{bucket}/{key}".rstrip("/")
+    if not all(place.split("/")):
+        raise SinkError(
+            "a path in S3 lacks a name",
+            where=path,
+            expected="s3a://BUCKET/DIRECTORY without empty names",
+            found=path,
+            next_step="correct the sink's path",
+        )
+    return bucket, place
 
 
 def _settings(value: Callable[[str], str], bucket: str) -> dict[str, str]:

@@ -114,8 +114,59 @@ def test_a_lake_in_s3_that_cannot_be_written_is_told_with_the_answer(
     assert refused.mend == "correct sinks[0].path, spark.hadoop.fs.s3a.* of run.spark.conf, or the rights of its user"
 
 
+@pytest.mark.parametrize(
+    "said,found",
+    [
+        ({"access.key": "key"}, "`secret_key` is not set"),
+        ({"session.token": "token"}, "both secret_key and access_key must be provided"),
+        (
+            {"access.key": "key", "secret.key": "s", "assumed.role.arn": "arn"},
+            "Cannot provide role_arn with access_key",
+        ),
+    ],
+)
+def test_settings_that_do_not_go_together_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: dict[str, str], found: str
+) -> None:
+    monkeypatch.setenv("HISTORIAN_S3A", "{}")
+
+    (told,) = _failed(tmp_path, _of_s3("s3a://checked/lake", said)).values()
+
+    assert told.found.startswith("s3a://checked/lake: settings of S3 do not go together: ")
+    assert found in told.found
+
+
+@pytest.mark.parametrize("path", ["s3a:///lake", "s3a://", "s3a://bucket//lake"])
+def test_a_path_in_s3_without_a_bucket_or_with_an_empty_name_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setenv("HISTORIAN_S3A", "{}")
+
+    (told,) = _failed(tmp_path, _in_s3("http://127.0.0.1:1", path)).values()
+
+    assert told.found == f"{path}: a path in S3 lacks a name: {path}"
+
+
+def test_a_lake_in_s3_that_hadoop_s_own_file_says_how_to_reach_is_not_asked(
+    s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "core-site.xml"
+    file.write_text("<configuration/>")
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    rest = _in_s3(s3, "s3a://checked/lake")
+
+    assert _checked(tmp_path, rest)["sinks[0]"].status == "ok"
+    file.write_text("<configuration><property><name>fs.s3a.endpoint</name><value>x</value></property></configuration>")
+    told = _checked(tmp_path, rest)["sinks[0]"]
+    assert told.status == "warning"
+    assert str(file) in told.found
+
+
 def _in_s3(endpoint: str, path: str) -> str:
-    said = {"endpoint": endpoint, "access.key": "key-of-checks", "secret.key": "secret-of-checks"}
+    return _of_s3(path, {"endpoint": endpoint, "access.key": "key-of-checks", "secret.key": "secret-of-checks"})
+
+
+def _of_s3(path: str, said: Mapping[str, str]) -> str:
     conf = ", ".join(f"spark.hadoop.fs.s3a.{name}: '{value}'" for name, value in said.items())
     return f"sinks: [{{type: delta, path: '{path}'}}]\nrun: {{spark: {{conf: {{{conf}}}}}}}"
 

@@ -71,6 +71,14 @@ def test_settings_of_a_bucket_go_before_those_of_all_and_workers_get_them(monkey
     assert place == "b/lake/shop t/part.parquet"
 
 
+def test_a_role_beside_keys_is_an_error_of_the_sink(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hadoop takes such settings, Arrow does not."""
+    monkeypatch.setenv("HISTORIAN_S3A", json.dumps({"b": SECRETS | {"assumed.role.arn": "arn"}}))
+
+    with pytest.raises(SinkError, match=r"do not go together.*Cannot provide role_arn.*Next: correct fs.s3a"):
+        located("s3a://b/lake")
+
+
 def test_a_path_on_a_disk_needs_no_settings(tmp_path: Path) -> None:
     spark: Any = None
     share_settings(spark, str(tmp_path))
