@@ -53,12 +53,12 @@ def _change(server: Server, database: str, turn: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kills", [6, pytest.param(20, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kills", [10, pytest.param(20, marks=pytest.mark.soak)])
 def test_killed_runs_of_a_random_workload_leave_what_the_source_has(
     mysql9: Server, spark: SparkSession, tmp_path: Path, kills: int
 ) -> None:
     """Each run has SIGKILL a random number of places behind its start, of a log of many plans."""
-    recorded = Workload(mysql9, SEED, changes=2_500, ddls=16).run()
+    recorded = Workload(mysql9, SEED, changes=1_500, ddls=16).run()
     replica = Replica(mysql9, tmp_path / "killed", history="history_{database}_{table}", max_batch="100 kB")
     random = Random(SEED)
     for _ in range(kills):

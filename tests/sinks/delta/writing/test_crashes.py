@@ -1,7 +1,7 @@
 """A crash at any place, then a restart: the same tables, values and offsets.
 
-``CRASHES`` says how many there are at least (120), ``CRASH_SEED`` what is written. Ends of a whole process by SIGKILL are
-in tests/integration/test_crashes.py.
+``CRASHES`` says how many there are at least (200), ``CRASH_SEED`` what is written. Ten ends of a whole process by SIGKILL
+are in tests/integration/test_crashes.py.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-CRASHES = int(os.environ.get("CRASHES", "120"))
+CRASHES = int(os.environ.get("CRASHES", "200"))
 SEED = int(os.environ.get("CRASH_SEED", "6"))
 PLANS_OF_A_LAKE = 6
 ELSEWHERE = {
