@@ -11,7 +11,7 @@ from connectors.check.result import CheckResult, failed, ok, warning
 from connectors.config import BinlogFilesSource, PipelineConfig
 from connectors.tracking.continuity import Continuity
 from connectors.tracking.first_schema import origin_of
-from connectors.tracking.recorded import recorded_store
+from connectors.tracking.recorded import reached_plan, recorded_store
 from historian.errors import HistorianError, LogReplaced
 from historian.positions import KAFKA
 
@@ -31,7 +31,7 @@ def position_check(config: PipelineConfig, reader: Reader) -> CheckResult:
             store = recorded_store(config)
             if store is not None:
                 stack.callback(store.close)
-            plan = None if store is None else store.last_plan()
+            plan = None if store is None else reached_plan(store)
         except HistorianError as error:
             return failed("history store", str(error), "a store that can be opened", "correct history.store")
         try:

@@ -18,7 +18,7 @@ from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.messages.sniffing import likely_formats
 from connectors.readers.kafka.partitions import Partition
 from connectors.readers.kafka.registry.client import RegistryDown
-from connectors.tracking.recorded import recorded_store
+from connectors.tracking.recorded import reached_plan, recorded_store
 from connectors.tracking.sources import kafka_settings
 from historian.errors import HistorianError, SourceError, UnsupportedEvent
 from historian.values.policies import DEAD_LETTER
@@ -74,7 +74,7 @@ def retention_checks(config: PipelineConfig, reader: Reader) -> Iterator[CheckRe
     if store is None:
         return
     with closing(store):
-        plan = store.last_plan()
+        plan = reached_plan(store)
     source = config.source
     if plan is None or not isinstance(source, KafkaSource):
         return

@@ -49,7 +49,7 @@ def connector_state(
         reader: of the source; by default one is made, and closed.
         kept_s: for how long the source keeps its log; by default it is asked.
     """
-    from connectors.tracking.recorded import stopped_tables
+    from connectors.tracking.recorded import reached_plan, stopped_tables
 
     found: dict[str, Any] = {
         "name": config.name,
@@ -75,7 +75,7 @@ def connector_state(
         "targets": None,
         "notifications": [],
     }
-    plan = None if store is None else store.plan_head()
+    plan = None if store is None else reached_plan(store)
     if store is not None:
         resolved, history = store.resolved(), store.history() if history is None else history
         found |= {
@@ -151,7 +151,7 @@ def or_reason(ask: Callable[[], T]) -> T | dict[str, str]:
 
 
 def _lag(config: PipelineConfig, reached: LogPosition | None, held: Reader | None) -> dict[str, Any]:
-    """What the log holds behind the last plan: transactions where it has GTIDs, messages of topics, else bytes in the same file."""
+    """What the log holds behind the last plan that was written: transactions where it has GTIDs, messages of topics, else bytes in the same file."""
     from connectors.tracking.sources import make_reader
 
     with nullcontext(held) if held is not None else closing(make_reader(config.source)) as reader:

@@ -11,7 +11,7 @@ from connectors.monitoring.copies import copies_left_s, copies_state, copies_wai
 from connectors.monitoring.looking import GrownHistory
 from connectors.monitoring.picture import SchemaChange
 from connectors.monitoring.targets import noted_targets
-from connectors.tracking.recorded import recorded_store, stopped_tables
+from connectors.tracking.recorded import reached_plan, recorded_store, stopped_tables
 from historian.history.explain import explained
 from historian.names import TableName
 from historian.positions import LogPosition
@@ -79,7 +79,7 @@ class StoredTables:
     def _read(self, store: Store) -> Stored:
         self._grow(store)
         if self._position is None:
-            plan = store.plan_head()
+            plan = reached_plan(store)
             self._position = "" if plan is None else place_text(plan.end)
         return Stored(
             position=self._position,

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from connectors.tracking.recorded import STREAM
 from historian.errors import HistorianError
 from sinks.contract.base import TargetStatus
 
@@ -19,10 +20,7 @@ if TYPE_CHECKING:
     from historian.store import Store
     from sinks.contract.base import Sink
 
-__all__ = ["STREAM", "TargetNotes", "noted_targets"]
-
-STREAM = ""
-"""Under which name the store knows how far plans are written."""
+__all__ = ["TargetNotes", "noted_targets"]
 
 _log = logging.getLogger(__name__)
 _PAUSE_S = 5.0

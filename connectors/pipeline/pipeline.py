@@ -23,7 +23,7 @@ from connectors.backfill.selecting import ByThreads, Selects
 from connectors.check.rules import check_expressions
 from connectors.config import PipelineConfig, ServerSource
 from connectors.monitoring.observer import Observer, WrittenPlan
-from connectors.monitoring.targets import STREAM, TargetNotes
+from connectors.monitoring.targets import TargetNotes
 from connectors.pipeline.counting import written_plan
 from connectors.pipeline.decoding import PlannedLog, decoded, is_local
 from connectors.pipeline.failures import error_behind
@@ -39,6 +39,7 @@ from connectors.reconfiguration.noted import NotedConfig
 from connectors.sink_kinds import compares_ranges, tells_rows
 from connectors.spark.executors import check_executors
 from connectors.tracking.copier import copies_rows
+from connectors.tracking.recorded import STREAM
 from connectors.tracking.sources import make_tracker, server_address
 from historian.errors import HistorianError
 from historian.history.timeline import TimelineEntry

@@ -7,9 +7,13 @@ from pathlib import Path
 
 from connectors.config import PipelineConfig
 from historian.names import TableName
+from historian.plans.plans import PlanHead
 from historian.store import Store
 
-__all__ = ["StoppedTable", "UnloggedChange", "recorded_store", "stopped_tables"]
+__all__ = ["STREAM", "StoppedTable", "UnloggedChange", "reached_plan", "recorded_store", "stopped_tables"]
+
+STREAM = ""
+"""Under which name the store knows how far plans are written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,16 @@ def recorded_store(config: PipelineConfig) -> Store | None:
     if scheme.startswith("sqlite") and not (path and Path(path).exists()):
         return None
     return Store.open(config.history.store)
+
+
+def reached_plan(store: Store) -> PlanHead | None:
+    """The plan that a run goes on behind: the last one that was written, since plans behind it may be stored before they are.
+
+    Where no run has noted one it is the newest plan, as in a store that was rebuilt; None where there is none.
+    """
+    number = store.progress(STREAM)
+    written = store.plan_head(number) if number else None
+    return store.plan_head() if written is None else written
 
 
 def stopped_tables(store: Store) -> tuple[StoppedTable, ...]:

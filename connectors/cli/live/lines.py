@@ -70,10 +70,10 @@ class RunLines(Observer):
 
     def begins(self, end: str) -> None:
         """Tells what starts, and where it goes on from."""
-        from connectors.tracking.recorded import recorded_store
+        from connectors.tracking.recorded import reached_plan, recorded_store
 
         self._store = recorded_store(self._config)
-        plan = None if self._store is None else self._store.last_plan()
+        plan = None if self._store is None else reached_plan(self._store)
         source = self._config.source
         began = (self._store and self._store.start()) or source.start
         begin = f"begins at {began}" if plan is None else f"goes on behind plan {plan.number}, {plan.end}"

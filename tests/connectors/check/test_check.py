@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from connectors.check.privileges import Grants, parse_grants
 from connectors.check.rules import rule_checks
 from connectors.check.shards import shard_checks
 from connectors.config import PipelineConfig, SinkConfig, load_config
+from connectors.tracking.sources import make_tracker
 from historian.errors import SourceError
 from historian.names import TableName
 from historian.schema.snapshots import Column, ColumnType, Snapshot
@@ -203,3 +205,22 @@ def test_shards_that_are_not_alike_are_told() -> None:
         ),
         ("warning", "sinks[].tables has other settings for shop_e.t"),
     ]
+
+
+def test_log_of_plans_that_were_made_and_not_written_has_to_be_there(tmp_path: Path) -> None:
+    directory = tmp_path / "log"
+    shutil.copytree(SHOP, directory)
+    file = tmp_path / "pipeline.yaml"
+    file.write_text("name: shop\nsource: {type: binlog-files, directory: log}\nhistory: {store: 'sqlite:///s.db'}\n")
+    config = load_config(file)
+    with closing(make_tracker(config)) as tracker:
+        plans = list(tracker.plans_until(None, limit_bytes=1))
+        tracker.done_with("", plans[0].number)
+    files = sorted(directory.glob("*.0*"))
+    assert plans[0].end.file == files[0].name != plans[-1].end.file
+    files[0].unlink()
+
+    found = _one(run_checks(config), "start position")
+
+    assert (found.status, str(plans[0].end.file) in found.found) == ("failed", True)
+    assert "historian heal" in found.mend

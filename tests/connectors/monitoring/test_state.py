@@ -56,3 +56,20 @@ def test_a_log_that_ends_before_what_was_read_of_it_is_a_warning(
 
     assert is_told == any(text.startswith("the log ends before what was read") for text in found["warnings"])
     assert {"log_end", "transactions"} == found["lag"].keys()
+
+
+def test_a_plan_that_was_made_and_not_written_is_not_reached(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(
+        f"name: c\nsource: {{type: binlog-files, directory: .}}\nhistory: {{store: 'sqlite:///{tmp_path}/s.db'}}\n"
+    )
+    config = load_config(path)
+    with closing(Store.open(config.history.store)) as store:
+        for number, end in ((1, 3), (2, 6), (3, 9)):
+            store.append_plan(a_plan(number, end=end))
+        store.note_progress("", 1)
+        log: Any = _Log(position(f"{A}:1-9", 9000))
+        found = connector_state(config, store, reader=log)
+
+    assert (found["last_plan"]["number"], found["last_plan"]["end"]["gtids"]) == (1, f"{A}:1-3")
+    assert found["lag"]["transactions"] == 6
