@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PlansAhead", "pause"]
 
+_log = logging.getLogger(__name__)
 _POLL_S = 1.0
 
 
@@ -39,44 +41,59 @@ def pause(
 class PlansAhead:
     """The plans of a tracker, one of which may be there before it is asked for. A scan is one thread, which waits for the source.
 
-    Plans are stored as they are made, so one that nobody takes any more is the next run's first. Not where rows are copied: which of them a
+    Plans are stored as they are made, so one that nobody takes any more is one of the next run's first. Only where much log stands behind the
+    plan before it: near the log's end a plan that is made later takes more. Not where rows are copied: which of them a
     plan has depends on what sinks hold by then. And not of topics, whose readers have one consumer.
 
     Args:
+        check: asked right before each plan is made; raises where the connector is another run's by now.
         limit_bytes, until: of each plan, see :meth:`connectors.tracking.tracker.Tracker.plan_after`.
+        enough_bytes: of log behind a plan, so that the next one is made ahead.
     """
 
-    def __init__(self, tracker: Tracker, *, limit_bytes: int, until: str | None) -> None:
-        self._tracker = tracker
-        self._limit_bytes, self._until = limit_bytes, until
+    def __init__(
+        self, tracker: Tracker, check: Callable[[], None], *, limit_bytes: int, enough_bytes: int, until: str | None
+    ) -> None:
+        self._tracker, self._check = tracker, check
+        self._limit_bytes, self._enough_bytes, self._until = limit_bytes, enough_bytes, until
         self._behind: int | None = None
         self._made: tuple[int, Future[Plan | None]] | None = None
 
     def plan_after(self, number: int) -> Plan | None:
-        """The plan behind plan *number*. Raises what :meth:`connectors.tracking.tracker.Tracker.plan_after` does, whoever asked that."""
+        """The plan behind plan *number*. Raises what :meth:`connectors.tracking.tracker.Tracker.plan_after` and *check* do, whoever asked them."""
         made, self._made, self._behind = self._made, None, None
         if made is not None and made[0] == number and (plan := made[1].result()) is not None:
             return plan  # Where there was none, the log may have gone on since.
+        return self._make(number)
+
+    def _make(self, number: int) -> Plan | None:
+        # Versions and plans are stored now, which a run that was suspended would do beside the connector's new owner.
+        self._check()
         return self._tracker.plan_after(number, limit_bytes=self._limit_bytes, until=self._until)
 
     def wanted_behind(self, plan: Plan) -> None:
         """Tells that the plan behind *plan*, whose rows are about to be written, will be asked for next."""
+        reader = self._tracker.reader
         copies = self._tracker.copier is not None or any(table.copy is not None for table in plan.tables)
-        if not copies and self._tracker.reader.flavor != KAFKA:
+        if not copies and reader.flavor != KAFKA and reader.waiting_bytes(plan.end) >= self._enough_bytes:
             self._behind = plan.number
 
     @contextmanager
     def making(self, number: int) -> Iterator[None]:
         """While plan *number* is written. Where the one behind it is wanted it is made meanwhile, and the ``with`` ends when it is there.
 
-        Until then nobody else may use tracker and reader; copies of the reader are others' own.
+        Until then nobody else may use tracker and reader; copies of the reader are others' own. An error of the writing waits for the scan too,
+        which reads as much log as a plan takes, or waits for a server up to its timeouts.
         """
         if self._behind != number:
             yield
             return
         with ThreadPoolExecutor(1, "historian plan") as pool:
-            self._made = (
-                number,
-                pool.submit(self._tracker.plan_after, number, limit_bytes=self._limit_bytes, until=self._until),
-            )
-            yield
+            made = pool.submit(self._make, number)
+            self._made = (number, made)
+            try:
+                yield
+            except BaseException:
+                if (error := made.exception()) is not None:  # The writing's is the one that is told.
+                    _log.debug("the plan behind plan %d could not be made either: %s", number, error)
+                raise

@@ -92,7 +92,7 @@ class Pipeline:
         self._is_config_noted = False
         self._rest_s = _LOOK_S
         self._reloads: Reloads | None = None
-        self._ahead = PlansAhead(tracker, limit_bytes=config.run.max_batch_bytes, until=None)
+        self._ahead = self._plans_ahead(None)
         by_ranges = compares_ranges(config.sinks)
         self._rows = SourceRows(config.source, tracker, _stopped_by_sink(sinks), by_ranges=by_ranges)
 
@@ -167,7 +167,7 @@ class Pipeline:
     def _plans(self, *, once: bool, until: str | None, stopping: threading.Event) -> Iterator[PlannedLog]:
         """The plans behind what the sinks hold; between two of them the trigger's time, unless enough waits for one."""
         tracker, settings, number = self._tracker, self._config.run, self._held
-        ahead = self._ahead = PlansAhead(tracker, limit_bytes=settings.max_batch_bytes, until=until)
+        ahead = self._ahead = self._plans_ahead(until)
         if once and not stopping.is_set():
             tracker.stop_at_present_end()
         while not (stopping.is_set() or self._is_replaced()):
@@ -206,6 +206,16 @@ class Pipeline:
                 self._notes.look()
                 self._note_configuration()
                 self._rest(end, waiting_bytes, stopping)
+
+    def _plans_ahead(self, until: str | None) -> PlansAhead:
+        run = self._config.run
+        return PlansAhead(
+            self._tracker,
+            self._lease.check,
+            limit_bytes=run.max_batch_bytes,
+            enough_bytes=run.batch_bytes,
+            until=until,
+        )
 
     def _rest(self, end: LogPosition, waiting_bytes: int, stopping: threading.Event) -> None:
         """Waits until the log may go on behind *end*, the run is wanted, or it is time to ask store and source again.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -10,10 +11,11 @@ from typing import Any
 import pytest
 
 from connectors.pipeline.pacing import PlansAhead, pause
-from historian.errors import LogPurged
+from historian.errors import LeaseHeld, LogPurged
 from historian.positions import KAFKA
 
 WAIT_S = 60
+ENOUGH_BYTES = 5
 
 
 class _Clock:
@@ -70,7 +72,8 @@ class Tracker:
     """Notes who asks for plans, and in which thread."""
 
     def __init__(self, flavor: str = "mysql", copier: object = None, error: Exception | None = None) -> None:
-        self.reader = SimpleNamespace(flavor=flavor)
+        self.waiting = ENOUGH_BYTES
+        self.reader = SimpleNamespace(flavor=flavor, waiting_bytes=lambda _end: self.waiting)
         self.copier, self._error = copier, error
         self.asked: list[tuple[int, dict[str, object], bool]] = []
         self.was_asked = threading.Event()
@@ -85,11 +88,12 @@ class Tracker:
 
 
 def _plan(number: int, *copies: object) -> Any:
-    return SimpleNamespace(number=number, tables=[SimpleNamespace(copy=copy) for copy in (None, *copies)])
+    tables = [SimpleNamespace(copy=copy) for copy in (None, *copies)]
+    return SimpleNamespace(number=number, tables=tables, end=f"end of {number}")
 
 
-def _ahead(tracker: Any) -> PlansAhead:
-    return PlansAhead(tracker, limit_bytes=7, until="end")
+def _ahead(tracker: Any, check: Callable[[], None] = lambda: None) -> PlansAhead:
+    return PlansAhead(tracker, check, limit_bytes=7, enough_bytes=ENOUGH_BYTES, until="end")
 
 
 def test_a_wanted_plan_is_made_while_the_one_before_it_is_written() -> None:
@@ -168,3 +172,38 @@ def test_a_log_that_had_nothing_is_asked_again() -> None:
         pass
     assert ahead.plan_after(3) == "plan 4"
     assert len(tracker.asked) == 2
+
+
+def test_near_the_end_of_the_log_no_plan_is_made_ahead() -> None:
+    tracker = Tracker()
+    tracker.waiting = ENOUGH_BYTES - 1
+    ahead = _ahead(tracker)
+    ahead.wanted_behind(_plan(3))
+    with ahead.making(3):
+        pass
+    assert tracker.asked == []
+
+
+def test_a_run_that_lost_its_lease_makes_no_plan() -> None:
+    def lost() -> None:
+        raise LeaseHeld("another run")
+
+    tracker = Tracker()
+    ahead = _ahead(tracker, lost)
+    ahead.wanted_behind(_plan(3))
+    with ahead.making(3):
+        pass
+    for _ in ("made ahead", "when it is asked for"):
+        with pytest.raises(LeaseHeld, match="another run"):
+            ahead.plan_after(3)
+    assert tracker.asked == []
+
+
+def test_where_writing_and_scan_fail_the_writing_s_error_is_told_and_the_scan_s_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ahead = _ahead(Tracker(error=LogPurged("gone")))
+    ahead.wanted_behind(_plan(3))
+    with caplog.at_level(logging.DEBUG), pytest.raises(ValueError, match="sink"), ahead.making(3):
+        raise ValueError("sink")
+    assert "could not be made either: gone" in caplog.text
