@@ -214,7 +214,7 @@ def test_log_of_plans_that_were_made_and_not_written_has_to_be_there(tmp_path: P
     file.write_text("name: shop\nsource: {type: binlog-files, directory: log}\nhistory: {store: 'sqlite:///s.db'}\n")
     config = load_config(file)
     with closing(make_tracker(config)) as tracker:
-        plans = list(tracker.plans_until(None, limit_bytes=1))
+        plans = list(tracker.plans_until(None, limit_bytes=100_000))
         tracker.done_with("", plans[0].number)
     files = sorted(directory.glob("*.0*"))
     assert plans[0].end.file == files[0].name != plans[-1].end.file
@@ -222,5 +222,4 @@ def test_log_of_plans_that_were_made_and_not_written_has_to_be_there(tmp_path: P
 
     found = _one(run_checks(config), "start position")
 
-    assert (found.status, str(plans[0].end.file) in found.found) == ("failed", True)
-    assert "historian heal" in found.mend
+    assert (found.status, "historian heal" in found.mend) == ("failed", True), found
