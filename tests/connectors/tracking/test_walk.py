@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from connectors.readers.base import Bound, Statement, TableMapped
 from connectors.tracking.walk import Walk
 from historian.ddl import StatementContext
@@ -11,7 +13,7 @@ from historian.history.history import History
 from historian.history.timeline import TimelineEntry
 from historian.names import TableName
 from historian.positions.places import Place
-from historian.schema.edits import CreateTable
+from historian.schema.edits import CreateTable, ForgetTable
 from historian.schema.gaps import ResumeTable
 from historian.store import Store
 from models.timelines import FILE, A, B, capture, create, position
@@ -55,6 +57,20 @@ def test_a_statement_recorded_before_is_known_again_on_another_server() -> None:
 
     assert ([], 2) == (again.new_entries, again.number)
     assert ["a", "b", "c"] == [c.name for c in again.catalog.tables[TableName("shop", "t")].columns]
+
+
+@pytest.mark.parametrize("sql", ["TRUNCATE TABLE t", "DROP TABLE t", "DROP TABLE u, t"])
+@pytest.mark.parametrize("apart", [False, True])
+def test_what_takes_rows_away_stops_their_table_only_where_it_stands_apart_from_them(sql: str, apart: bool) -> None:
+    store = Store.open("sqlite://")
+    walk = _walk(store, capture(create(1, "t", "a", key=(1,)), create(2, "u", "x", first=9)))
+    walk.take(replace(_statement(2, sql), apart=apart))
+
+    stopped = {1, 2} if "u," in sql else {1}
+    assert (stopped if apart else set()) == set(walk.quarantines)
+    assert all("which of them came before is not known" in each.reason for each in walk.quarantines.values())
+    (entry,) = walk.new_entries
+    assert apart == any(isinstance(edit, ForgetTable) for edit in entry.edits)
 
 
 def test_a_table_made_of_a_partition_stops_with_it_and_its_schema_is_recorded() -> None:
