@@ -55,11 +55,16 @@ def recorded_store(config: PipelineConfig) -> Store | None:
 def reached_plan(store: Store) -> PlanHead | None:
     """The plan that a run goes on behind: the last one that was written, since plans behind it may be stored before they are.
 
-    Where no run has noted one it is the newest plan, as in a store that was rebuilt; None where there is none.
+    Plans without tables, which need no log, are taken along, such as the one that ``heal --lost-log`` leaves over what is lost. Where no run
+    has noted one it is the newest plan, as in a store that was rebuilt; None where there is none.
     """
     number = store.progress(STREAM)
-    written = store.plan_head(number) if number else None
-    return store.plan_head() if written is None else written
+    plan = store.plan_head(number) if number else None
+    if plan is None:
+        return store.plan_head()
+    while (behind := store.plan_head(plan.number + 1)) is not None and not behind.tables:
+        plan = behind
+    return plan
 
 
 def stopped_tables(store: Store) -> tuple[StoppedTable, ...]:
