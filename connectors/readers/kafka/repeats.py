@@ -34,6 +34,7 @@ MOST_SEEN = 4096
 
 _MASK = (1 << 64) - 1
 _FIRST, _PRIME = 14695981039346656037, 1099511628211
+_MOST_WAITING_BYTES = 64 << 20
 _SECOND_US = 1_000_000
 _SENT = re.compile(rb'"op": ?"[a-z]"(, ?"ts_[mun]s": ?(\d+|null))*(, ?"transaction": ?null)?}}?')
 """What stands in a message from its operation on."""
@@ -82,16 +83,18 @@ class _Seen:
         self._text = text
         self._hashes: list[int] | None = None
         self._where: dict[int, list[int]] = {}
-        self._waiting: deque[list[int]] = deque()
+        self._waiting: deque[Sequence[bytes]] = deque()
 
     def wait(self, values: Sequence[bytes]) -> None:
-        """Adds those messages."""
-        self._waiting.append([hash_of(value) for value in values])
+        """Adds those messages, of which no hash is made yet."""
+        self._waiting.append(values)
         if sum(map(len, self._waiting)) >= MOST_SEEN:
             # What came before these is known no more.
             self._text, self._hashes, self._where = "", None, {}
             while sum(map(len, self._waiting)) - len(self._waiting[0]) >= MOST_SEEN:
                 self._waiting.popleft()
+        if sum(len(value) for value in chain.from_iterable(self._waiting)) > _MOST_WAITING_BYTES:
+            self.index()
 
     def index(self) -> None:
         """Finds changes by their hashes from now on."""
@@ -99,8 +102,8 @@ class _Seen:
             self._hashes = []
             for found in np.frombuffer(b64decode(self._text), "<u8").tolist():
                 self.add(found)
-        for found in chain.from_iterable(self._waiting):
-            self.add(found)
+        for value in chain.from_iterable(self._waiting):
+            self.add(hash_of(value))
         self._waiting.clear()
 
     def add(self, found: int) -> None:
@@ -120,7 +123,7 @@ class _Seen:
             self.index()
             held = np.array(self._hashes, "<u8")
         else:
-            new = np.array(list(chain.from_iterable(self._waiting)), "<u8")
+            new = np.array([hash_of(value) for value in chain.from_iterable(self._waiting)], "<u8")
             held = np.concatenate([np.frombuffer(b64decode(self._text), "<u8"), new])
         left_out = max(0, len(held) - MOST_SEEN)
         return b64encode(held[left_out:].tobytes()).decode(), left_out
