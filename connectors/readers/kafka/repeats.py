@@ -84,16 +84,18 @@ class _Seen:
         self._hashes: list[int] | None = None
         self._where: dict[int, list[int]] = {}
         self._waiting: deque[Sequence[bytes]] = deque()
+        self._waiting_bytes = 0
 
     def wait(self, values: Sequence[bytes]) -> None:
         """Adds those messages, of which no hash is made yet."""
         self._waiting.append(values)
+        self._waiting_bytes += sum(map(len, values))
         if sum(map(len, self._waiting)) >= MOST_SEEN:
             # What came before these is known no more.
             self._text, self._hashes, self._where = "", None, {}
             while sum(map(len, self._waiting)) - len(self._waiting[0]) >= MOST_SEEN:
-                self._waiting.popleft()
-        if sum(len(value) for value in chain.from_iterable(self._waiting)) > _MOST_WAITING_BYTES:
+                self._waiting_bytes -= sum(map(len, self._waiting.popleft()))
+        if self._waiting_bytes > _MOST_WAITING_BYTES:
             self.index()
 
     def index(self) -> None:
@@ -105,6 +107,7 @@ class _Seen:
         for value in chain.from_iterable(self._waiting):
             self.add(hash_of(value))
         self._waiting.clear()
+        self._waiting_bytes = 0
 
     def add(self, found: int) -> None:
         """Adds a change, behind :meth:`index`; 0: it proves nothing."""
