@@ -112,22 +112,24 @@ def inserted(table: str, number: int) -> Message:
     return None, json.dumps({**change, "isDdl": False, "mysqlType": {"long": "bigint"}, "pkNames": ["long"]}).encode()
 
 
+TABLE = Snapshot(
+    table_id=1,
+    name=TableName("shop", "t"),
+    columns=(Column(id=1, name="long", type=ColumnType(name="bigint")),),
+    primary_key=(1,),
+    charset="utf8mb4",
+    collation="c",
+)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_rows_of_tables_that_take_turns_and_of_one_that_is_renamed_are_the_same_chunks(seed: int) -> None:
     numbers = random.Random(seed)
     messages = [inserted(numbers.choice("tu"), number) for number in range(90)]
-    table = Snapshot(
-        table_id=1,
-        name=TableName("shop", "t"),
-        columns=(Column(id=1, name="long", type=ColumnType(name="bigint")),),
-        primary_key=(1,),
-        charset="utf8mb4",
-        collation="c",
-    )
     cuts = sorted(numbers.sample(range(90), numbers.randrange(4)))
 
-    one_by_one = chunks("canal_json", messages, table, None, renamed_at=40, stops=True)
-    located = chunks("canal_json", messages, table, cuts, renamed_at=40, stops=True)
+    one_by_one = chunks("canal_json", messages, TABLE, None, renamed_at=40, stops=True)
+    located = chunks("canal_json", messages, TABLE, cuts, renamed_at=40, stops=True)
 
     assert len(one_by_one) > 15
     assert compared(one_by_one) == compared(located)
@@ -137,15 +139,7 @@ def test_a_plan_that_calls_a_table_by_its_database_is_refused_by_both_paths() ->
     source = {"connector": "postgresql", "db": "shop", "schema": "public", "table": "t", "ts_ms": 1000}
     change = {"before": None, "after": {"long": 1}, "source": source, "op": "c"}
     messages: list[Message] = [(None, json.dumps(change).encode())] * 3
-    table = Snapshot(
-        table_id=1,
-        name=TableName("shop", "t"),
-        columns=(Column(id=1, name="long", type=ColumnType(name="bigint")),),
-        primary_key=(1,),
-        charset="utf8mb4",
-        collation="c",
-    )
 
     for cuts in (None, [], [1]):
-        found = chunks("debezium_json_schemaless", messages, table, cuts, renamed_at=50, stops=False)
+        found = chunks("debezium_json_schemaless", messages, TABLE, cuts, renamed_at=50, stops=False)
         assert found == "SourceError", cuts
