@@ -24,6 +24,7 @@ from connectors.spark.jvm_s3 import s3_jars
 from databases.moving_address import MovingAddress
 from databases.postgres import Postgres, start_postgres
 from databases.servers import Server, free_port
+from lakes.faulty_s3 import with_bucket
 
 if TYPE_CHECKING:
     from moto.server import ThreadedMotoServer
@@ -131,15 +132,7 @@ def test_a_run_goes_on_after_its_object_storage_was_away(source: Server, tmp_pat
     s3_jars()
     port = free_port()
     storage = _storage(port)
-    files = pafs.S3FileSystem(
-        access_key="key",
-        secret_key="secret",
-        region="us-east-1",
-        scheme="http",
-        endpoint_override=f"127.0.0.1:{port}",
-        allow_bucket_creation=True,
-    )
-    files.create_dir("bucket")
+    files = with_bucket(port)
     config = _config(source, tmp_path, f"sqlite:///{tmp_path}/store.db", "s3a://bucket/lake")
     log = tmp_path / "run.log"
     environment = {

@@ -38,6 +38,7 @@ __all__ = [
     "mixed",
     "of_each",
     "stored_in_s3",
+    "with_bucket",
 ]
 
 BUSY, SLOW, TRUNCATED, RESET, LOST = "busy", "slow", "truncated", "reset", "lost"
@@ -256,18 +257,23 @@ def stored_in_s3() -> Iterator[tuple[str, pafs.S3FileSystem]]:
         _, port = server.get_host_and_port()
         # What other tests of this process put there is gone.
         urlopen(Request(f"http://127.0.0.1:{port}/moto-api/reset", method="POST")).close()
-        files = pafs.S3FileSystem(
-            access_key="key",
-            secret_key="secret",
-            region="us-east-1",
-            scheme="http",
-            endpoint_override=f"127.0.0.1:{port}",
-            allow_bucket_creation=True,
-        )
-        files.create_dir("bucket")
-        yield f"http://127.0.0.1:{port}", files
+        yield f"http://127.0.0.1:{port}", with_bucket(port)
     finally:
         server.stop()
+
+
+def with_bucket(port: int) -> pafs.S3FileSystem:
+    """The endpoint at that port as a file system, with an empty ``bucket``."""
+    files = pafs.S3FileSystem(
+        access_key="key",
+        secret_key="secret",
+        region="us-east-1",
+        scheme="http",
+        endpoint_override=f"127.0.0.1:{port}",
+        allow_bucket_creation=True,
+    )
+    files.create_dir("bucket")
+    return files
 
 
 @contextmanager
