@@ -26,7 +26,7 @@ from sinks.late_session import master_of, tasks_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from connectors.readers.base import LogBytes, Reader
+    from connectors.readers.base import CachedLog, Reader
     from sinks.contract.chunks import Chunks
 
 __all__ = ["PlannedLog", "decoded", "is_local"]
@@ -40,7 +40,7 @@ class PlannedLog:
     """A plan, and of each of its ranges the log that its scan has cached; see :meth:`connectors.readers.base.Reader.cached`."""
 
     plan: Plan
-    cached: tuple[tuple[LogBytes, ...] | None, ...]
+    cached: tuple[Sequence[CachedLog] | None, ...]
     copied: Callable[[], Iterable[Chunk]] | None = None
 
     @classmethod
@@ -89,7 +89,7 @@ class _Range:
     planned: PlannedRange
     tables: tuple[PlannedTable, ...]
     index: int
-    log: tuple[LogBytes, ...] | None
+    log: Sequence[CachedLog] | None
 
     def chunks(self) -> Iterator[Chunk]:
         """Its chunks, read by a reader of their own."""

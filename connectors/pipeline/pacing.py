@@ -9,8 +9,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from historian.positions import KAFKA
-
 if TYPE_CHECKING:
     from connectors.tracking.tracker import Tracker
     from historian.plans.plans import Plan
@@ -43,7 +41,7 @@ class PlansAhead:
 
     Plans are stored as they are made, so one that nobody takes any more is one of the next run's first. Only where much log stands behind the
     plan before it: near the log's end a plan that is made later takes more. Not where rows are copied: which of them a
-    plan has depends on what sinks hold by then. And not of topics, whose readers have one consumer.
+    plan has depends on what sinks hold by then.
 
     Args:
         check: asked right before each plan is made; raises where the connector is another run's by now.
@@ -75,7 +73,7 @@ class PlansAhead:
         """Tells that the plan behind *plan*, whose rows are about to be written, will be asked for next."""
         reader = self._tracker.reader
         copies = self._tracker.copier is not None or any(table.copy is not None for table in plan.tables)
-        if not copies and reader.flavor != KAFKA and reader.waiting_bytes(plan.end) >= self._enough_bytes:
+        if not copies and reader.waiting_bytes(plan.end) >= self._enough_bytes:
             self._behind = plan.number
 
     @contextmanager

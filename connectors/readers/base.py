@@ -22,7 +22,7 @@ from historian.schema.snapshots import Column
 
 __all__ = [
     "Bound",
-    "LogBytes",
+    "CachedLog",
     "LogMark",
     "MappedColumn",
     "PartitionLag",
@@ -184,18 +184,12 @@ class LogMark:
     topics: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogBytes:
-    """A part of a log that travels with a task, so that its executor need not read it; how it is laid out is the reader's.
+class CachedLog(Protocol):
+    """A part of a log that a scan has kept, so that it need not be read again. It pickles; how it is laid out is the reader's."""
 
-    Attributes:
-        events: their bytes, checksums verified; ``index``: where each stands.
-        server_version: that wrote them, as a number.
-    """
-
-    events: bytes
-    index: bytes
-    server_version: int
+    @property
+    def size_bytes(self) -> int:
+        """How much log it is."""
 
 
 class Reader(Protocol):
@@ -272,7 +266,7 @@ class Reader(Protocol):
         sequence: int = 0,
         as_text: bool = False,
         stops: bool = False,
-        log: tuple[LogBytes, ...] | None = None,
+        log: Sequence[CachedLog] | None = None,
         begun: dict[str, int] | None = None,
     ) -> Iterator[Chunk]:
         """Rows of *tables* in *planned*, in log order, as chunks numbered from *sequence*.
@@ -294,8 +288,8 @@ class Reader(Protocol):
             ValueUnrepresentable: such a value, without *stops*.
         """
 
-    def cached(self, planned: PlannedRange) -> tuple[LogBytes, ...] | None:
-        """The range's part of the log, where the last scan read so little that it kept it; else None."""
+    def cached(self, planned: PlannedRange) -> Sequence[CachedLog] | None:
+        """The range's part of the log, where the last scan kept it; else None."""
 
     def waiting_bytes(self, position: LogPosition) -> int:
         """How much log stands behind *position* now, about; 0 where that is not known, as on another server. Cheap. Retryable."""

@@ -20,7 +20,7 @@ from historian.plans.plans import LogRange, Plan, PlannedRange, PlannedTable
 from historian.positions import parse_gtids
 
 if TYPE_CHECKING:
-    from connectors.readers.base import LogBytes
+    from connectors.readers.base import CachedLog
     from connectors.spark.options import SourceOptions
     from connectors.spark.typed_tables import TypedTable
     from connectors.tracking.tracker import Tracker
@@ -29,6 +29,9 @@ __all__ = ["MARKER_TABLE_ID", "STREAM_SCHEMA", "RangePartition", "partitions_of"
 
 MARKER_TABLE_ID = 0
 """``table_id`` of the one row by which each plan announces itself, so that a plan of edits alone is seen."""
+
+_MOST_SENT_BYTES = 1 << 20
+"""A range of more log is read by its executor."""
 
 _IDS = pa.list_(pa.field("element", pa.int32()))
 """As Spark names what a list holds."""
@@ -50,7 +53,7 @@ class RangePartition(InputPartition):
     index: int
     planned: PlannedRange | None
     tables: tuple[PlannedTable, ...]
-    log: tuple[LogBytes, ...] | None = None
+    log: Sequence[CachedLog] | None = None
     versions: Versions = ALL_VERSIONS
 
 
@@ -72,11 +75,16 @@ def partitions_of(
             index,
             planned,
             tables,
-            None if planned is None else tracker.reader.cached(planned),
+            None if planned is None else _short(tracker.reader.cached(planned)),
             versions,
         )
         for index, planned in enumerate(ranges)
     ]
+
+
+def _short(log: Sequence[CachedLog] | None) -> Sequence[CachedLog] | None:
+    """*log*, where it costs less to send it along than to read it again."""
+    return log if log is not None and sum(part.size_bytes for part in log) <= _MOST_SENT_BYTES else None
 
 
 def read_partition(

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from connectors.readers.base import Bound, LogBytes, LogMark, PartitionLag, Scanned, TableMapped, XaCommitted
+from connectors.readers.base import Bound, CachedLog, LogMark, PartitionLag, Scanned, TableMapped, XaCommitted
 from connectors.readers.binlog.events.layout import FormatDescription
 from connectors.readers.binlog.transport.dump_places import PURGED_NEXT_STEP
 from connectors.readers.binlog.transport.log_cache import LogCache, cached_windows
@@ -278,7 +278,7 @@ class BinlogReader(ABC):
                 cache.add(window, stream.offset)
             yield window
 
-    def cached(self, planned: PlannedRange) -> tuple[LogBytes, ...] | None:
+    def cached(self, planned: PlannedRange) -> Sequence[CachedLog] | None:
         """The range's part of the log, see :class:`connectors.readers.base.Reader`; of files nothing is kept."""
         return None if self._cache is None else self._cache.cached(_own(planned))
 
@@ -330,7 +330,7 @@ class BinlogReader(ABC):
         sequence: int = 0,
         as_text: bool = False,
         stops: bool = False,
-        log: tuple[LogBytes, ...] | None = None,
+        log: Sequence[CachedLog] | None = None,
         begun: dict[str, int] | None = None,
     ) -> Iterator[Chunk]:
         """Rows of *tables* in *planned*, see :class:`connectors.readers.base.Reader`."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, NoReturn
 
 from connectors.readers.base import (
     Bound,
-    LogBytes,
+    CachedLog,
     LogMark,
     PartitionLag,
     Scanned,
@@ -17,6 +17,7 @@ from connectors.readers.base import (
 from connectors.readers.kafka.administration import Administration
 from connectors.readers.kafka.client import Client, KafkaSettings, purged
 from connectors.readers.kafka.decoders import decoder_of, has_statements, has_watermarks, writers_of
+from connectors.readers.kafka.message_cache import MessageCache
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.partitions import Partition
 from historian.changelog.chunks import Chunk
@@ -26,6 +27,7 @@ from historian.positions import KAFKA, LogPosition, PreparedXa, TopicOffsets
 from historian.positions.places import Place
 
 if TYPE_CHECKING:
+    from connectors.readers.kafka.messages.batch import Batch
     from historian.plans.source_marks import SourceMarks
 
 # Kernels are imported where messages are read: to know where a topic ends, as the status asks, takes none.
@@ -46,6 +48,7 @@ class KafkaReader:
         self._administration = Administration(self._client)
         self._writers = writers_of(settings.registry)
         self._message_bytes = 0.0
+        self._cache: MessageCache | None = None
         self.on_bound: Callable[[LogPosition], None] | None = None
         self.stated_us: Callable[[], Iterable[int]] | None = None
         self.marks: Callable[[Collection[str]], SourceMarks] | None = None
@@ -144,6 +147,7 @@ class KafkaReader:
         """
         from connectors.readers.kafka.scanning import TopicScan
 
+        cache = self._cache = MessageCache()
         bounds = self._bounds()
         begins = self._begins(start, bounds)
         ends = {partition: high for partition, (_, high) in bounds.items()}
@@ -159,6 +163,7 @@ class KafkaReader:
         stated = {at: each for at, each in wanted.items() if self._has_statements_alone(at)}
         with closing(self._client.batches(stated)) as batches:
             for partition, batch in batches:
+                cache.add(partition, batch)
                 scan.take(partition, batch)
         with closing(self._client.batches({at: wanted[at] for at in wanted if at not in stated})) as batches:
             for partition, batch in batches:
@@ -167,7 +172,9 @@ class KafkaReader:
                     scan.look_back(partition, before)
                 if len(before) == len(batch):
                     continue
-                scan.take(partition, batch.part(len(before), len(batch)), limit_bytes)
+                batch = batch.part(len(before), len(batch))
+                cache.add(partition, batch)
+                scan.take(partition, batch, limit_bytes)
                 if limit_bytes is not None and scan.size_bytes >= limit_bytes:
                     break
             else:
@@ -175,6 +182,7 @@ class KafkaReader:
         scan.check_statements()
         scan.close()
         parts = scan.ranges()
+        cache.close(parts)
         if not parts:
             return
         if has_statements(self._settings.format):
@@ -207,7 +215,7 @@ class KafkaReader:
         sequence: int = 0,
         as_text: bool = False,
         stops: bool = False,
-        log: tuple[LogBytes, ...] | None = None,
+        log: Sequence[CachedLog] | None = None,
         begun: dict[str, int] | None = None,
     ) -> Iterator[Chunk]:
         """Rows of *tables* in *planned*, see :class:`connectors.readers.base.Reader`."""
@@ -215,7 +223,7 @@ class KafkaReader:
         from connectors.readers.kafka.locators import locator_of
         from connectors.readers.kafka.rows import ChunkMaker
 
-        del log, begun  # nothing is kept of a scan, and messages are named by their offsets
+        del begun  # messages are named by their offsets
         if not isinstance(planned, PartitionRange):
             raise SourceError("a range of a binlog, and a reader of topics", where=str(planned))
         decoder = decoder_of(
@@ -230,13 +238,11 @@ class KafkaReader:
         )
         lone = self._settings.normalized or never
         maker = ChunkMaker(planned, tables, sequence=sequence, as_text=as_text, stops=stops, normalized=lone)
-        partition = (planned.topic, planned.partition)
         # A plan that was made with dead letters has them whatever the configuration says by now.
         keeps_unread = self._settings.keeps_unread or planned.unread > 0
-        self._checked(partition, planned.start, *self._client.bounds(partition))
         locator = locator_of(decoder, lone)
-        with closing(self._client.batches({partition: (planned.start, planned.end)})) as batches:
-            for batch in (each for _, fetched in batches for each in fetched.without(planned.repeated)):
+        with closing(self._batches(planned) if log is None else _own(log)) as batches:
+            for batch in (each for taken in batches for each in taken.without(planned.repeated)):
                 for run in runs_of(locator, batch):
                     if not isinstance(run, int):
                         yield from maker.take_located(run)
@@ -254,9 +260,15 @@ class KafkaReader:
                     yield from chunks
         yield from maker.rest()
 
-    def cached(self, planned: PlannedRange) -> tuple[LogBytes, ...] | None:  # noqa: ARG002 as other readers
-        """Nothing is kept of a scan."""
-        return None
+    def _batches(self, planned: PartitionRange) -> Generator[Batch, None, None]:
+        partition = (planned.topic, planned.partition)
+        self._checked(partition, planned.start, *self._client.bounds(partition))
+        with closing(self._client.batches({partition: (planned.start, planned.end)})) as batches:
+            yield from (batch for _, batch in batches)
+
+    def cached(self, planned: PlannedRange) -> Sequence[CachedLog] | None:
+        """The range's messages, see :class:`connectors.readers.base.Reader`."""
+        return None if self._cache is None or not isinstance(planned, PartitionRange) else self._cache.cached(planned)
 
     def waiting_bytes(self, position: LogPosition) -> int:
         """How much stands behind *position*, about: brokers tell messages, and the last scan how long one is. 0 before a scan."""
@@ -295,6 +307,15 @@ class KafkaReader:
     def close(self) -> None:
         """Closes connections; the reader can be used again."""
         self._client.close()
+
+
+def _own(log: Sequence[CachedLog]) -> Generator[Batch, None, None]:
+    from connectors.readers.kafka.messages.batch import Batch
+
+    for part in log:
+        if not isinstance(part, Batch):
+            raise TypeError(part)
+        yield part
 
 
 def _no_xa(xid: str, before: Place) -> NoReturn:

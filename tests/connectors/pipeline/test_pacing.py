@@ -12,7 +12,6 @@ import pytest
 
 from connectors.pipeline.pacing import PlansAhead, pause
 from historian.errors import LeaseHeld, LogPurged
-from historian.positions import KAFKA
 
 WAIT_S = 60
 ENOUGH_BYTES = 5
@@ -122,8 +121,8 @@ def test_a_plan_that_nobody_wanted_is_made_when_it_is_asked_for(wanted: int | No
 
 @pytest.mark.parametrize(
     "tracker, written",
-    [(Tracker(flavor=KAFKA), _plan(3)), (Tracker(copier=object()), _plan(3)), (Tracker(), _plan(3, "rows"))],
-    ids=["topics", "copies", "a plan with copies"],
+    [(Tracker(copier=object()), _plan(3)), (Tracker(), _plan(3, "rows"))],
+    ids=["copies", "a plan with copies"],
 )
 def test_what_depends_on_more_than_the_log_is_never_made_ahead(tracker: Tracker, written: Any) -> None:
     ahead = _ahead(tracker)

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from connectors.readers.base import LogBytes
+from connectors.readers.base import CachedLog
 from connectors.readers.binlog.transport.window import Window
 from historian.plans.plans import LogRange
 
-__all__ = ["MAX_KEPT_BYTES", "LogCache", "cached_windows"]
+__all__ = ["MAX_KEPT_BYTES", "LogBytes", "LogCache", "cached_windows"]
 
 MAX_KEPT_BYTES = 1 << 20
 """Scans of more log than this keep nothing: reading it again costs less than sending it along."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogBytes:
+    """Events that follow each other; a :class:`connectors.readers.base.CachedLog`.
+
+    Attributes:
+        events: their bytes, checksums verified; ``index``: where each stands.
+        server_version: that wrote them, as a number.
+    """
+
+    events: bytes
+    index: bytes
+    server_version: int
+
+    @property
+    def size_bytes(self) -> int:
+        """See :class:`connectors.readers.base.CachedLog`."""
+        return len(self.events)
 
 
 class LogCache:
@@ -50,9 +70,11 @@ class LogCache:
         return tuple(part for name, part in self._windows if name == planned.file)
 
 
-def cached_windows(planned: LogRange, parts: tuple[LogBytes, ...]) -> Generator[Window, None, None]:
-    """The windows of a range."""
+def cached_windows(planned: LogRange, parts: Sequence[CachedLog]) -> Generator[Window, None, None]:
+    """The windows of a range, of what :meth:`LogCache.cached` gave for it."""
     for part in parts:
+        if not isinstance(part, LogBytes):
+            raise TypeError(part)
         starts, ends, offsets = np.frombuffer(part.index, np.int64).reshape(3, -1)
         first, behind = np.searchsorted(offsets, (planned.start, planned.end)).tolist()
         if first < behind:

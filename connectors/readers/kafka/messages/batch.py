@@ -40,6 +40,9 @@ class Texts:
         absent = np.fromiter((text is None for text in texts), np.bool_, len(texts))
         return cls(np.frombuffer(body, np.uint8), starts, absent)
 
+    def __reduce__(self) -> tuple[type[Texts], tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]]:
+        return Texts, (self.body[: self.starts[-1] + SLACK], self.starts, self.absent)
+
     @property
     def sizes(self) -> NDArray[np.int64]:
         """How many bytes each has."""
@@ -91,6 +94,11 @@ class Batch:
         """How many bytes each has, its key among them."""
         return self.keys.sizes + self.values.sizes
 
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes all have, as :class:`connectors.readers.base.CachedLog`."""
+        return int(self.keys.starts[-1] + self.values.starts[-1])
+
     def part(self, begin: int, end: int) -> Batch:
         """The messages from *begin* to *end*, in the same memory."""
         texts = self.keys.part(begin, end), self.values.part(begin, end)
@@ -102,12 +110,17 @@ class Batch:
 
     @property
     def end(self) -> int:
-        """The offset behind the last one."""
-        return int(self.offsets[-1]) + 1
+        """The offset behind the last one; 0 where there is none."""
+        return int(self.offsets[-1]) + 1 if len(self) else 0
 
     def before(self, offset: int) -> Batch:
         """Those before *offset*."""
-        return self if self.offsets[-1] < offset else self.part(0, int(np.searchsorted(self.offsets, offset)))
+        return self if self.end <= offset else self.part(0, int(np.searchsorted(self.offsets, offset)))
+
+    def behind(self, offset: int) -> Batch:
+        """Those at *offset* and behind it."""
+        begin = int(np.searchsorted(self.offsets, offset))
+        return self.part(begin, len(self)) if begin else self
 
     def without(self, ranges: Sequence[tuple[int, int]]) -> Iterator[Batch]:
         """What is left of them outside of *ranges* of offsets, which are in order; each range's end lies behind it."""

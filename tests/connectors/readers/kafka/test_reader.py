@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from connectors.readers.base import Bound, PartitionLag, SchemaMet
+from connectors.readers.base import Bound, CachedLog, PartitionLag, SchemaMet
 from connectors.readers.kafka.client import Client, KafkaSettings
 from connectors.readers.kafka.reader import KafkaReader
 from connectors.tracking.continuity import Continuity
@@ -64,14 +64,14 @@ def at(text: str) -> LogPosition:
     return parse_position(text, KAFKA)
 
 
-def chunks_of(reader: KafkaReader, part: PartitionRange) -> list[Chunk]:
+def chunks_of(reader: KafkaReader, part: PartitionRange, log: Sequence[CachedLog] | None = None) -> list[Chunk]:
     version = PlannedVersion(version=1, place=None, edits=(), snapshot=TABLE, segment=0)
     table = PlannedTable(table_id=1, versions=(version,))
-    return list(reader.read(replace(part, passages=(Passage(table_id=1, version=1, offset=0),)), [table]))
+    return list(reader.read(replace(part, passages=(Passage(table_id=1, version=1, offset=0),)), [table], log=log))
 
 
-def ids(reader: KafkaReader, part: PartitionRange) -> list[int]:
-    return [number for chunk in chunks_of(reader, part) for number in chunk.rows["h1"].to_pylist()]
+def ids(reader: KafkaReader, part: PartitionRange, log: Sequence[CachedLog] | None = None) -> list[int]:
+    return [number for chunk in chunks_of(reader, part, log) for number in chunk.rows["h1"].to_pylist()]
 
 
 @pytest.fixture
@@ -109,6 +109,19 @@ def test_a_scan_tells_schemas_by_partition_in_the_sources_order_and_ends_where_t
     ] == found
     assert {f"{topic}:0": [3, 5], f"{topic}:1": [1, 2]} == rows
     assert (f"{topic}:0:3,{topic}:1:3", 5) == (str(bound.position), bound.event_time_us)
+
+
+def test_rows_of_a_scan_come_without_another_look_at_the_topic(kafka: Kafka, topic: str) -> None:
+    kafka.produce(topic, [(None, insert(number)) for number in range(5)], 0)
+    with contextlib.closing(reader_of(kafka, topic)) as reader:
+        *_, bound = reader.scan(reader.start())
+        assert isinstance(bound, Bound)
+        (part,) = bound.partitions
+        kept = reader.cached(part)
+        read = ids(reader, part)
+    kafka.delete_topic(topic)
+    with contextlib.closing(reader_of(kafka, topic)) as another:
+        assert [0, 1, 2, 3, 4] == read == ids(another, part, kept)
 
 
 def test_each_partition_says_how_far_and_since_when_it_goes_on(kafka: Kafka, topic: str) -> None:
