@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from connectors.readers.kafka.consuming import Fetched
 from connectors.readers.kafka.kernels.gathering import FACTS, facts, gather, release
@@ -20,6 +21,8 @@ from connectors.readers.kafka.messages.batch import Batch, Texts
 from historian.errors import SourceError
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from connectors.readers.kafka.partitions import Partition
 
 __all__ = ["Fetcher"]
@@ -148,8 +151,10 @@ class Fetcher:
         chosen = np.flatnonzero(errors == 0)
         if not len(chosen):
             return Fetched([], told)
+        # Partitions come in turns, of a few hundred messages each.
+        chosen = chosen[np.lexsort((partitions[chosen], topics[chosen]))]
         values, keys = (
-            Texts(np.empty(starts[-1] + SLACK, np.uint8), starts, has[chosen] & bit == 0)
+            Texts(_memory(int(starts[-1]) + SLACK), starts, has[chosen] & bit == 0)
             for sizes, bit in ((value_bytes, 1), (key_bytes, 2))
             for starts in [np.concatenate(([0], np.cumsum(sizes[chosen])))]
         )
@@ -187,6 +192,11 @@ class Fetcher:
         self._library.rd_kafka_queue_destroy(self._queue)
         self._library.rd_kafka_consumer_close(self._handle)
         self._library.rd_kafka_destroy(self._handle)
+
+
+def _memory(size_bytes: int) -> NDArray[np.uint8]:
+    # Arrow keeps for a while what is given back, where the system would clear each page of so much memory again.
+    return np.frombuffer(pa.allocate_buffer(size_bytes), np.uint8)
 
 
 @cache

@@ -12,10 +12,9 @@ import json
 import re
 from base64 import b64decode, b64encode
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -83,20 +82,26 @@ class _Seen:
         self._text = text
         self._hashes: list[int] | None = None
         self._where: dict[int, list[int]] = {}
-        self._waiting: deque[Sequence[bytes]] = deque()
-        self._waiting_bytes = 0
+        self._waiting: deque[tuple[Texts, NDArray[np.intp]]] = deque()
+        self._waiting_count = self._waiting_bytes = 0
 
-    def wait(self, values: Sequence[bytes]) -> None:
-        """Adds those messages, of which no hash is made yet."""
-        self._waiting.append(values)
-        self._waiting_bytes += sum(map(len, values))
-        if sum(map(len, self._waiting)) >= MOST_SEEN:
+    def wait(self, values: Texts, numbers: NDArray[np.intp]) -> None:
+        """Adds the messages of those *numbers*, of which no hash is made yet."""
+        self._waiting.append((values, numbers))
+        self._waiting_count += len(numbers)
+        self._waiting_bytes += int(values.sizes[numbers].sum())
+        if self._waiting_count >= MOST_SEEN:
             # What came before these is known no more.
             self._text, self._hashes, self._where = "", None, {}
-            while sum(map(len, self._waiting)) - len(self._waiting[0]) >= MOST_SEEN:
-                self._waiting_bytes -= sum(map(len, self._waiting.popleft()))
+            while self._waiting_count - len(self._waiting[0][1]) >= MOST_SEEN:
+                left, those = self._waiting.popleft()
+                self._waiting_count -= len(those)
+                self._waiting_bytes -= int(left.sizes[those].sum())
         if self._waiting_bytes > _MOST_WAITING_BYTES:
             self.index()
+
+    def _waiting_hashes(self) -> Iterator[int]:
+        return (hash_of(values[number] or b"") for values, numbers in self._waiting for number in numbers.tolist())
 
     def index(self) -> None:
         """Finds changes by their hashes from now on."""
@@ -104,10 +109,10 @@ class _Seen:
             self._hashes = []
             for found in np.frombuffer(b64decode(self._text), "<u8").tolist():
                 self.add(found)
-        for value in chain.from_iterable(self._waiting):
-            self.add(hash_of(value))
+        for found in self._waiting_hashes():
+            self.add(found)
         self._waiting.clear()
-        self._waiting_bytes = 0
+        self._waiting_count = self._waiting_bytes = 0
 
     def add(self, found: int) -> None:
         """Adds a change, behind :meth:`index`; 0: it proves nothing."""
@@ -126,7 +131,7 @@ class _Seen:
             self.index()
             held = np.array(self._hashes, "<u8")
         else:
-            new = np.array([hash_of(value) for value in chain.from_iterable(self._waiting)], "<u8")
+            new = np.fromiter(self._waiting_hashes(), "<u8", self._waiting_count)
             held = np.concatenate([np.frombuffer(b64decode(self._text), "<u8"), new])
         left_out = max(0, len(held) - MOST_SEEN)
         return b64encode(held[left_out:].tobytes()).decode(), left_out
@@ -190,7 +195,7 @@ class Repeats:
         words, times_us = places.words[numbers], places.times_us[numbers]
         if self._goes_on(words):
             self._note(words, int(times_us.max()))
-            self._seen.wait([values[number] or b"" for number in numbers[-MOST_SEEN:].tolist()])
+            self._seen.wait(values, numbers[-MOST_SEEN:])
             return told
         self._seen.index()
         for number, place, time_us in zip(numbers.tolist(), words.tolist(), times_us.tolist(), strict=True):
