@@ -26,7 +26,7 @@ FEWEST_LOCATED = 64
 """Fewer messages at once are read one by one: that is sooner done than having compiled code look at them."""
 
 _MOST_BYTES = 2**31 - 1 - at.SLACK
-_CUT_BYTES = 1 << 20
+_CUT_BYTES = 2 << 20
 _CUT_MESSAGES = 4096
 """So much stays near the processor, and its memory is used again and again."""
 _MOST_PROGRAMS = 256
