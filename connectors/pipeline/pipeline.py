@@ -152,6 +152,7 @@ class Pipeline:
                 check_expressions(self._config.sinks, self._first_tables(), self._spark)
             for planned in self._plans(once=once, until=until, stopping=stopping):
                 self._write(planned)
+                del planned  # which may hold its log in memory
                 self._note_configuration()
             if not (stopping.is_set() or self._is_replaced()):
                 self._note_configuration()

@@ -172,9 +172,9 @@ class KafkaReader:
                     scan.look_back(partition, before)
                 if len(before) == len(batch):
                     continue
-                batch = batch.part(len(before), len(batch))
-                cache.add(partition, batch)
-                scan.take(partition, batch, limit_bytes)
+                rest = batch.part(len(before), len(batch))
+                cache.add(partition, rest)
+                scan.take(partition, rest, limit_bytes)
                 if limit_bytes is not None and scan.size_bytes >= limit_bytes:
                     break
             else:

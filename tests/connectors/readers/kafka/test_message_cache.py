@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from connectors.readers.kafka.message_cache import MessageCache
+from connectors.readers.kafka.message_cache import MessageCache, Room
 from connectors.readers.kafka.messages.batch import Batch
 from historian.plans.plans import PartitionRange
 
@@ -42,7 +42,7 @@ def test_a_range_has_its_own_messages_however_they_came() -> None:
 
 @pytest.mark.parametrize("most, kept", [(0, [None, None, None]), (25, [[0, 1], [2], None]), (1000, [[0, 1], [2], [5]])])
 def test_what_is_too_much_is_read_again_by_the_range(most: int, kept: list[list[int] | None]) -> None:
-    cache = MessageCache(most)
+    cache = MessageCache(Room(most))
     cache.add(("t", 0), _batch(0, 1, 2))
     cache.add(("t", 0), _batch(5))
     ranges = [_range(0, 2), _range(2, 4), _range(4, 6)]
@@ -51,11 +51,32 @@ def test_what_is_too_much_is_read_again_by_the_range(most: int, kept: list[list[
 
 
 def test_messages_that_follow_what_was_left_out_are_left_out() -> None:
-    cache = MessageCache(10)
-    cache.add(("t", 0), _batch(0, 1))
-    cache.add(("t", 0), _batch(2))
-    cache.close([_range(0, 3)])
-    assert _offsets(cache, _range(0, 3)) is None
+    cache = MessageCache(Room(15))
+    cache.add(("t", 0), _batch(0))
+    cache.add(("t", 0), _batch(1, 2))
+    cache.add(("t", 0), _batch(3))
+    cache.close([_range(0, 1), _range(1, 4)])
+    assert (_offsets(cache, _range(0, 1)), _offsets(cache, _range(1, 4))) == ([0], None)
+
+
+def test_room_is_given_back_when_nobody_has_the_messages() -> None:
+    room = Room(70)
+    cache = MessageCache(room)
+    cache.add(("t", 0), _batch(0, 1, 2, 3))
+    broken_off = MessageCache(room)
+    broken_off.add(("t", 0), _batch(0, 1, 2, 3))
+    assert not room.take(28)
+    del broken_off
+    cache.close([_range(0, 3), _range(3, 4)])
+    held = cache.cached(_range(0, 3))
+    assert held is not None
+    assert cache.cached(_range(0, 3)) is None
+    assert not room.take(43)
+    del held
+    assert room.take(63)
+    del cache
+    assert room.take(7)
+    assert not room.take(1)
 
 
 def test_a_part_of_a_batch_travels_without_the_rest() -> None:
