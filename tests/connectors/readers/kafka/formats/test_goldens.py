@@ -13,6 +13,8 @@ of a schema in ``registry``, or JSON where it has ``json``. In a record ``{"byte
   operation ("d by key" where the key alone is told), its table, and the rows before and after it.
 
 Also there may be ``schema`` (SQL), ``time_zone``, ``debezium`` (how a connector is set), ``message_schema``, ``topic``, and ``plans``: after how many messages a plan ends.
+``given``: statements for those that stopped tables, each with the count of messages after which it is given, and its table. It ends a plan.
+Where null is given the table is read again from the start.
 """
 
 from __future__ import annotations
@@ -38,10 +40,14 @@ from connectors.readers.kafka.messages.events import Event, SqlEvent
 from connectors.readers.kafka.messages.modes import DebeziumModes
 from connectors.readers.kafka.partitions import Partition
 from connectors.readers.kafka.reader import KafkaReader
+from connectors.recovery.overriding import override
+from connectors.recovery.replaying import earliest, replay
 from connectors.tracking.schema_file import catalog_of
 from connectors.tracking.tracker import Tracker
 from historian.changelog.operations import Op, physical_name
 from historian.errors import HistorianError
+from historian.names import TableName
+from historian.plans.plans import Plan
 from historian.store import Store
 from logs.topic_messages import body, recorded_writers
 from logs.topic_streams import Message, batch_of
@@ -127,17 +133,33 @@ def tracked(case: Mapping[str, Any], topic: Topic, url: str) -> Generator[Tracke
         )
 
 
+def plans_of(tracker: Tracker, number: int, given: tuple[TableName, str | None] | None) -> Iterator[Plan]:
+    """The plans behind one, and what a statement makes that is *given* behind them."""
+    while (plan := tracker.plan_after(number)) is not None:
+        number = plan.number
+        yield plan
+    if given is None:
+        return
+    table, sql = given
+    if sql is None:
+        replay(tracker, tracker.history.catalog.tables[table].table_id, earliest(tracker))
+    else:
+        override(tracker, table, sql)
+    yield tracker.stored(number + 1)
+
+
 def came_of(case: Mapping[str, Any], directory: Path) -> dict[str, Any]:
     """What comes of the messages of *case*, under the names that goldens have for it."""
     topic, rows, number = Topic(case["messages"], case.get("registry", {})), dict[str, list[list[Any]]](), 0
     segments: dict[str, list[int]] = {}
     passed_over = Counter[str]()
     url = f"sqlite:///{directory}/store.db"
-    plans = [*case.get("plans", ()), len(case["messages"])]
+    given = {count: (TableName(*name.split(".")), sql) for count, name, sql in case.get("given", ())}
+    plans = sorted({*case.get("plans", ()), *given, len(case["messages"])})
     for before, upto in zip([0, *plans], plans, strict=False):
         topic.bring(upto - before)
         with tracked(case, topic, url) as tracker:
-            while (plan := tracker.plan_after(number)) is not None:
+            for plan in plans_of(tracker, number, given.get(upto)):
                 number = plan.number
                 for planned in plan.ranges:
                     passed_over.update(dict(planned.passed_over))
