@@ -69,7 +69,7 @@ def _flat(name: str) -> Callable[[_Asked], Decoder]:
 
     def make(asked: _Asked) -> Decoder:
         by_mode = replace(form, written=asked.modes.over(form.written)) if name == _SCHEMALESS else form
-        return FlatDecoder(by_mode, zone=asked.zone, tells=asked.tells, full_identity=asked.modes.full_identity)
+        return FlatDecoder(by_mode, zone=asked.zone, tells=asked.tells, modes=asked.modes)
 
     return make
 
@@ -81,7 +81,14 @@ def _keyed(name: str) -> Callable[[_Asked], Decoder]:
         writers = asked.registered(name) if form.avro == "always" else asked.writers
         # What Debezium's transform leaves is written as Debezium writes it.
         written = asked.debezium if form.added else Conventions(zone=asked.zone)
-        return KeyedRows(form, asked.topic, written=written, writers=writers, tells=asked.tells)
+        return KeyedRows(
+            form,
+            asked.topic,
+            written=written,
+            writers=writers,
+            tells=asked.tells,
+            unavailable=asked.modes.unavailable,
+        )
 
     return make
 
