@@ -348,7 +348,7 @@ def test_both_events_of_a_changed_key_tell_that_they_are_of_one_change() -> None
         message("d", {"id": 1, "v": None}, None),
         message("c", None, {"id": 2, "v": "__debezium_unavailable_value"}),
     ]
-    found = {}
+    found, reader = {}, EventReader()
     for is_read_so in (True, False):
         maker = ChunkMaker(
             part, tables, sequence=0, as_text=False, stops=True, normalized=lambda _, is_so=is_read_so: is_so
@@ -356,7 +356,7 @@ def test_both_events_of_a_changed_key_tell_that_they_are_of_one_change() -> None
         with contextlib.suppress(UnsupportedEvent):
             for offset, (key, value) in enumerate(texts, 5):
                 place = b'"db":"d","schema":"shop","connector":"postgresql","lsn":7,"txId":9'
-                event = EventReader().event(key, value.replace(b'"db":"shop"', place), "")
+                event = reader.event(key, value.replace(b'"db":"shop"', place), "")
                 assert isinstance(event, Event)
                 assert [] == list(maker.take(offset, event))
         (chunk,) = maker.rest()
