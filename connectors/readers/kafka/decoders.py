@@ -22,8 +22,9 @@ from connectors.readers.kafka.messages.events import Conventions, Decoder
 from connectors.readers.kafka.messages.modes import DEFAULT_MODES, DebeziumModes
 from connectors.readers.kafka.registry.client import RegistrySettings, SchemaRegistry
 from connectors.readers.kafka.tidb.avro import TidbAvroRows
-from connectors.readers.kafka.tidb.open_protocol import OpenProtocol
-from connectors.readers.kafka.tidb.simple import SimpleProtocol
+from connectors.readers.kafka.tidb.decoder import TidbDecoder
+from connectors.readers.kafka.tidb.open_protocol import OPEN_PROTOCOL, OpenRows
+from connectors.readers.kafka.tidb.simple import SIMPLE_PROTOCOL, SimpleRows
 from connectors.readers.kafka.tidb.simple_avro import avro_reader
 from historian.errors import SourceError
 
@@ -99,9 +100,9 @@ _MAKE: Mapping[str, Callable[[_Asked], Decoder]] = {
     "debezium_json_schema": lambda asked: JsonSchemaEvents(
         asked.registered("debezium_json_schema").registry, asked.modes
     ),
-    "ticdc_open_protocol": lambda asked: OpenProtocol(zone=asked.zone),
-    "ticdc_simple": lambda _: SimpleProtocol(),
-    "ticdc_simple_avro": lambda asked: SimpleProtocol(avro_reader(asked.message_schema)),
+    "ticdc_open_protocol": lambda asked: TidbDecoder(OPEN_PROTOCOL, OpenRows(zone=asked.zone)),
+    "ticdc_simple": lambda _: TidbDecoder(SIMPLE_PROTOCOL, SimpleRows()),
+    "ticdc_simple_avro": lambda asked: TidbDecoder(SIMPLE_PROTOCOL, SimpleRows(avro_reader(asked.message_schema))),
     "ticdc_avro": lambda asked: TidbAvroRows(asked.registered("ticdc_avro"), zone=asked.zone),
     "ticdc_debezium": lambda _: EventReader(statements=True),
     **{name: _keyed(name) for name in KEYED_FORMATS},
