@@ -367,6 +367,8 @@ class Walk:
                 whole = completed(met, latest)
             except TooLittleTold as reason:
                 self.stop(met.table, met.place, str(reason), self.reached)
+                if latest is not None:
+                    self.topics.passes_over(met, latest.table_id)
                 return
             self.record(met.place, edits_to(whole, self.catalog), None, met.event_time_us)
             latest = self.catalog.tables[met.table]

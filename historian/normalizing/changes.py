@@ -166,7 +166,7 @@ class _Segment:
         for number in np.flatnonzero((self._ops == Op.RETRACT) & (former >= 0)).tolist():
             if (text := moved[number]) is not None:
                 taken.setdefault(text, set()).add(int(former[number]))
-        found = former.copy()
+        found: NDArray[np.int64] = former.copy()
         for number in np.flatnonzero((self._ops == Op.APPEND) & (former < 0)).tolist():
             rows = taken.get(moved[number] or "", set())
             if len(rows) == 1:  # of several nobody knows which

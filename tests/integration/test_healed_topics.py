@@ -68,7 +68,7 @@ def test_a_table_of_topics_goes_on_as_its_file_says(kafka: Kafka, tmp_path: Path
     assert [] == rows
     refused = historian(path, "heal", "--table", "shop.t", code=3)
     assert "no file says what the table is by now" in refused
-    overridden = historian(path, "ddl-override", "--table", "shop.t", "--statement", "", code=3)
+    overridden = historian(path, "ddl-override", "--table", "shop.t", "--statement", "", code=2)
     assert "the table's rows do not fit the given statement" in overridden
 
     file.write_text("CREATE TABLE shop.t (id INT PRIMARY KEY, v JSON)", encoding="utf-8")
@@ -85,7 +85,15 @@ def test_a_table_of_topics_goes_on_as_its_file_says(kafka: Kafka, tmp_path: Path
 
 
 def canal(es: int, **message: Any) -> dict[str, Any]:
-    return {"database": "shop", "table": "t", "isDdl": "sql" in message, "es": es, "pkNames": ["id"], **message}
+    return {
+        "database": "shop",
+        "table": "t",
+        "isDdl": "sql" in message,
+        "type": "ALTER",
+        "es": es,
+        "pkNames": ["id"],
+        **message,
+    }
 
 
 def inserted(es: int, **values: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Recorded messages of each format, and the rows that they are: one file of ``goldens/`` for each case.
 
 A case is a JSON file: ``format``, ``follows`` (which documentation says so), ``messages``, and what comes of them. A message is its value,
-or an object of ``key``, ``value`` and ``partition``; a value that is a text is taken as it is, ``{"hex": ...}`` is bytes, and ``{"schema": 1, "record": {...}}`` Avro
+or an object of ``key``, ``value``, ``partition`` and ``topic``; a value that is a text is taken as it is, ``{"hex": ...}`` is bytes, and ``{"schema": 1, "record": {...}}`` Avro
 of a schema in ``registry``, or JSON where it has ``json``. In a record ``{"bytes": ...}`` is hex. What may come of them:
 
 - ``rows``: by table, each an operation and the row. Bytes are ``0x...``, moments ISO 8601, decimals text, TIME microseconds.
@@ -12,7 +12,7 @@ of a schema in ``registry``, or JSON where it has ``json``. In a record ``{"byte
 - ``events``, in the place of all these: of each message what its decoder gives, where rows need a state of the table. An event is its
   operation ("d by key" where the key alone is told), its table, and the rows before and after it.
 
-Also there may be ``schema`` (SQL), ``time_zone``, ``debezium`` (how a connector is set), ``message_schema``, ``topic``, and ``plans``: after how many messages a plan ends.
+Also there may be ``schema`` (SQL), ``time_zone``, ``debezium`` (how a connector is set), ``message_schema``, ``topic``, ``schema_topic``, and ``plans``: after how many messages a plan ends.
 ``given``: statements for those that stopped tables, each with the count of messages after which it is given, and its table. It ends a plan.
 Where null is given the table is read again from the start.
 """
@@ -57,6 +57,9 @@ OF_EVENTS = [path for path in _ALL if '"events":' in path.read_text(encoding="ut
 GOLDENS = [path for path in _ALL if path not in OF_EVENTS]
 
 
+_MESSAGE = {"key", "value", "partition", "topic"}
+
+
 class Topic:
     """A topic in memory, which answers as :class:`connectors.readers.kafka.client.Client` does."""
 
@@ -70,9 +73,9 @@ class Topic:
             self.held.setdefault(partition, [])
 
     def _made(self, given: Any) -> tuple[Partition, Message]:
-        whole = given if isinstance(given, dict) and given.keys() <= {"key", "value", "partition"} else {"value": given}
+        whole = given if isinstance(given, dict) and given.keys() <= _MESSAGE else {"value": given}
         key, value = (body(whole.get(name), self.registry) for name in ("key", "value"))
-        return ("t", int(whole.get("partition", 0))), (key, value)
+        return (whole.get("topic", "t"), int(whole.get("partition", 0))), (key, value)
 
     def bring(self, count: int) -> None:
         for partition, message in self.waiting[:count]:
@@ -117,6 +120,7 @@ def tracked(case: Mapping[str, Any], topic: Topic, url: str) -> Generator[Tracke
             zone=case.get("time_zone", "UTC"),
             modes=DebeziumModes(**case.get("debezium", {})),
             message_schema=json.dumps(case.get("message_schema", "")),
+            schema_topic=case.get("schema_topic", ""),
         )
     )
     reader._client = reader._administration = topic  # type: ignore[assignment]
