@@ -1,7 +1,7 @@
 """A statement given for a stopped table of topics: what partitions held back from its stop on is told again, for it alone.
 
-Such a table stops in its own partition where the statement or row stands that stopped it, and in others where their first row from
-behind that does, by the source's time. What stands before has been delivered, and is not read again.
+In the partition of the statement or row that stopped it, the table stops right there. In others it stops at their first row from behind that, by
+the source's time. What stands before has been delivered, and is not read again.
 """
 
 from __future__ import annotations

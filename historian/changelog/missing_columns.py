@@ -44,8 +44,8 @@ UNSEEN = "unseen"
 MISSING_COLUMNS = (ABSENT, UNSEEN)
 
 MOVED = "moved"
-"""Not of changelogs, but on the way to :mod:`historian.normalizing`: a text that the -R and the +A have in common which a change of the key
-is made of, where they are told one by one; NULL of others. What the +A leaves out is as in the row that the -R takes back."""
+"""A text that the -R and the +A of a change of the key have in common, where they are told one by one; NULL of others. What the +A leaves out is
+as in the row that the -R takes back. No changelog has it: it goes as far as :mod:`historian.normalizing`."""
 
 WHOLE_IMAGES = (
     "binlog_row_image=FULL, and no generated columns where MariaDB leaves those out (docs/reference/row-images.md)"

@@ -21,8 +21,8 @@ class TidbProtocol:
 
     Attributes:
         title: for people; ``shape``: what a message looks like, for errors.
-        kind: the field that says what an event is: a row by its operation, of ``ops`` (None: that is told by which rows it has), one of
-            ``statements``, a ``watermark``, or one of ``passed_over``.
+        kind: the field that says what an event is. It is a row by its operation, of ``ops``; None: that is told by which rows it has.
+            Or it is one of ``statements``, a ``watermark``, or one of ``passed_over``.
         time: the field of TiDB's timestamp.
         database, table: fields of a row's names; ``sql``: of a statement's text.
         data, deleted, old: fields of the row after, of a row that is gone, and of the row before, which may leave out what did not change.
