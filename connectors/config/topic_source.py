@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -11,7 +12,7 @@ from connectors.config import settings
 from connectors.config.filters import TableFilter, check_pattern
 from connectors.config.model import ExistingPath, Model
 from connectors.config.webhooks import is_webhook
-from connectors.readers.kafka.messages.modes import DebeziumModes
+from connectors.readers.kafka.messages.modes import DEFAULT_MODES, DebeziumModes
 from connectors.readers.kafka.registry.client import RegistrySettings
 from historian.errors import PositionError
 from historian.positions import KAFKA, parse_position
@@ -84,6 +85,12 @@ def _zone(name: str) -> str:
     return name
 
 
+def _placeholder(text: str) -> str:
+    if text.startswith("hex:") and not re.fullmatch(r"hex:([0-9a-fA-F]{2})+", text):
+        raise ValueError(f"no octets behind hex: {text}")
+    return text
+
+
 def _pattern(text: str) -> str:
     check_pattern(text)
     return text
@@ -154,8 +161,12 @@ class DebeziumDocument(Model):
     ] = Field(default="adaptive_time_microseconds", description="Its `time.precision.mode`.")
     replica_identity: Literal["default", "full"] = Field(
         default="default",
-        description="PostgreSQL's `REPLICA IDENTITY`. `full`: all tables have it, so deleted rows are whole. "
-        "`default`: a delete is by its key alone, as what else stands in it may be filled in.",
+        description="PostgreSQL's `REPLICA IDENTITY`. `full`: all tables have it, so former rows are whole. "
+        "`default`: a delete is by its key alone, and an update has no former row, as what else stands in it may be filled in.",
+    )
+    unavailable_value: Annotated[str, Field(min_length=1), AfterValidator(_placeholder)] = Field(
+        default=DEFAULT_MODES.unavailable,
+        description="Its `unavailable.value.placeholder`, of PostgreSQL and Oracle: a text, or `hex:` and octets.",
     )
 
     def plain(self) -> DebeziumModes:
@@ -165,6 +176,7 @@ class DebeziumDocument(Model):
             binary=self.binary,
             temporal=self.temporal,
             full_identity=self.replica_identity == "full",
+            unavailable=self.unavailable_value,
         )
 
 
@@ -206,7 +218,7 @@ class KafkaDocument(Model):
     )
     debezium: DebeziumDocument = Field(
         default=DebeziumDocument(),
-        description="How the connector is set, as far as messages do not tell: all of it without a schema (`debezium_json_schemaless`, `debezium_unwrapped`), else `binary` and `replica_identity`.",
+        description="How the connector is set, as far as messages do not tell: all of it without a schema (`debezium_json_schemaless`, `debezium_unwrapped`), else `binary`, `replica_identity` and `unavailable_value`.",
     )
     schema_file: ExistingPath = Field(
         default=None,
@@ -262,7 +274,11 @@ class KafkaDocument(Model):
             raise ValueError(f"format {self.format} needs {wanted}")
         told = DebeziumDocument()
         if self.format in _WITH_BINARY:
-            told = DebeziumDocument(binary=self.debezium.binary, replica_identity=self.debezium.replica_identity)
+            told = DebeziumDocument(
+                binary=self.debezium.binary,
+                replica_identity=self.debezium.replica_identity,
+                unavailable_value=self.debezium.unavailable_value,
+            )
         if self.debezium != told and self.format not in _BY_MODES:
             raise ValueError(f"format {self.format} tells how values are written: leave source.debezium out")
         if self.schema_topic and self.format not in _WITH_SCHEMA_TOPIC:

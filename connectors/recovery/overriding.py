@@ -1,7 +1,7 @@
 """The user gives a statement for one that was not understood: its table goes on from its stop without a gap.
 
 The log is read again from there for this table alone: a plan of its own brings its rows up to where the others are. The
-connector must not run meanwhile; all is stored in one transaction.
+connector must not run meanwhile; all is stored in one transaction. What topics tell again is :mod:`connectors.recovery.overriding_topics`'s.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from connectors.readers.base import Bound, Scanned, SchemaMet, Statement, TableMapped, XaCommitted
 from connectors.readers.binlog.events.crosscheck import mismatch
+from connectors.recovery.given_statements import catalog_with, edits_of, resolved_edits
 from connectors.recovery.healing import HealResult, stops_of
+from connectors.recovery.overriding_topics import Overridden, told_again
 from connectors.tracking.prepared_transactions import Commit, prepared_table
 from connectors.tracking.type_options import check_type_options
 from connectors.tracking.walk import behind_event
@@ -21,7 +23,6 @@ from historian.ddl import StatementContext, resolve
 from historian.errors import ConfigError, SourceError, StoreError, UnknownTable
 from historian.history.prefix import Prefix, holds
 from historian.history.timeline import TimelineEntry
-from historian.history.versions import touched_names
 from historian.names import TableName
 from historian.plans.plans import Plan, PreparedRows, PreparedTable, Quarantine, RolledBack
 from historian.plans.segments import resumed_table
@@ -54,42 +55,44 @@ def override(tracker: Tracker, name: TableName, sql: str, *, limit_bytes: int | 
         UnknownTable: no such table is stopped.
         ConfigError: the statement is not understood, or not on that table.
         LogPurged: the log behind the stop is gone; only a capture can heal the table.
-        SourceError: the log is topics.
+        SourceError: the log has nothing at the stop: the configuration stopped the table, or a topic was compacted.
         StoreError: the plans of that time are forgotten.
     """
     stops_of(tracker, name)
-    if tracker.reader.flavor == KAFKA:
-        raise SourceError(
-            "topics are not read again for one table",
-            where=str(name),
-            found="partitions, of which each has rows from before the statement and behind it",
-            next_step="`historian heal` lets the table go on from the topics' end, as source.schema says it is",
-        )
     tracker.catch_up(limit_bytes=limit_bytes)
     stops = stops_of(tracker, name)
     # Behind its stop a table may be met as one that is not known at all.
-    table_id, stopped, quarantine = max(stops, key=lambda stop: stop[0])
+    table_id, stopped, quarantine = stop = max(stops, key=lambda stop: stop[0])
     last = tracker.store.last_plan()
     assert last is not None  # noqa: S101 a table stops in a plan, or behind one
-    begin = _plan_of(tracker, quarantine.place, last).start
-    rereading = _Rereading(tracker.history, table_id, stopped, quarantine, sql)
-    for item in tracker.reader.scan(begin, until=last.end):
-        rereading.take(item, tracker.reader)
-    if not rereading.entries:
+    first = _plan_of(tracker, quarantine.place, last)
+    if tracker.reader.flavor == KAFKA:
+        found = told_again(tracker, stop, sql, first, last)
+    else:
+        found = _read_again(tracker, _Rereading(tracker.history, table_id, stopped, quarantine, sql), first.start, last)
+    if found is None:
         raise SourceError(
             "the log has no event at the place where the table stopped",
             where=f"{name} at {quarantine.place}",
             found=quarantine.reason.splitlines()[0],
             next_step="`historian heal` captures the table again",
         )
+    if found.plan is not None:
+        check_type_options(found.plan, tracker.store.type_options())
+    healed = [(stop[0], stop[1]) for stop in stops]
+    tracker.store.heal(healed, found.entries, plans=() if found.plan is None else (found.plan,))
+    return HealResult(table=name, position=found.before, since=None, version=found.entries[0].number)
+
+
+def _read_again(tracker: Tracker, rereading: _Rereading, begin: LogPosition, last: Plan) -> Overridden | None:
+    for item in tracker.reader.scan(begin, until=last.end):
+        rereading.take(item, tracker.reader)
+    if not rereading.entries:
+        return None
     for entry in rereading.entries:
         tracker.history.record(entry)
     plan = _catch_up(tracker, last, rereading)
-    if plan is not None:
-        check_type_options(plan, tracker.store.type_options())
-    healed = [(stop[0], stop[1]) for stop in stops]
-    tracker.store.heal(healed, rereading.entries, plans=() if plan is None else (plan,))
-    return HealResult(table=name, position=rereading.before, since=None, version=rereading.entries[0].number)
+    return Overridden(before=rereading.before, entries=tuple(rereading.entries), plan=plan)
 
 
 def _plan_of(tracker: Tracker, place: Place, last: Plan) -> Plan:
@@ -175,7 +178,7 @@ class _Rereading:
             if held.name != self.name:
                 resumed += (RenameTable(table=held.name, table_id=self.table_id, new=self.name),)
         catalog = self._catalog(resumed)
-        edits = _resolved_edits(self.sql, context, catalog, self.name)
+        edits = resolved_edits(self.sql, context, catalog, self.name)
         self._record(item, (*resumed, *edits), self.sql)
         if self.own is None:
             raise ConfigError(
@@ -183,30 +186,14 @@ class _Rereading:
             )
 
     def _catalog(self, edits: tuple[Edit, ...]) -> Catalog:
-        """The catalog with the table as it is here; what other tables are decides nothing."""
-        latest = self.history.catalog
-        tables = {name: s for name, s in latest.tables.items() if s.table_id != self.table_id}
-        wanted = self.name if self.own is None else self.own.name
-        if wanted in tables:
-            raise UnknownTable(
-                "another table has the stopped one's name by now",
-                where=str(wanted),
-                expected=f"table id {self.table_id or 'none'}",
-                found=f"table id {tables[wanted].table_id}, created behind the stop",
-                next_step="historian heal: that table goes on",
-            )
-        if self.own is not None:
-            tables[wanted] = self.own
-        highest = max((column.id for column in (self.own.columns if self.own else ())), default=0)
-        unknown = {name: why for name, why in latest.unknown.items() if name not in self.names}
-        counter = max(latest.next_column_id, highest + 1)
-        return apply_all(edits, replace(latest, tables=tables, unknown=unknown, next_column_id=counter))
+        """The catalog with the table as it is here, and *edits* on it."""
+        return apply_all(edits, catalog_with(self.history.catalog, self.table_id, self.own, self.name, self.names))
 
     def _statement(self, statement: Statement) -> None:
         if self.own is None:
             return
         resolution = resolve(statement.sql, statement.context, self._catalog(()))
-        edits = _edits_of(resolution.edits, self.own.name)
+        edits = edits_of(resolution.edits, self.own.name)
         if resolution.kind in ("dml", "not_understood") and self._is_among(resolution.tables):
             reason = f"{resolution.reason}\n  in: {printable(statement.sql[:200])}"
             self.stop = Quarantine(place=statement.place, reason=reason, since=self.reached)
@@ -269,36 +256,6 @@ class _Rereading:
                 corrects=True,
             )
         )
-
-
-def _resolved_edits(sql: str, context: StatementContext, catalog: Catalog, name: TableName) -> tuple[Edit, ...]:
-    """The edits of the user's statement, which must be understood and on that table alone."""
-    if not sql.strip():
-        return ()
-    resolution = resolve(sql, context, catalog)
-    # That there was no NULL is for a person to say.
-    if resolution.kind != "ddl" and not resolution.filled:
-        reason = resolution.reason or "it changes no table"
-        raise ConfigError("the given statement cannot replace the one in the log", problems=(reason,), where=sql[:200])
-    edits = _edits_of(resolution.edits, name)
-    if len(edits) != len(resolution.edits):
-        others = {str(n) for edit in resolution.edits for n in touched_names(edit)} - {str(name)}
-        raise ConfigError(
-            "the given statement changes other tables",
-            problems=(f"it is on {', '.join(sorted(others))}",),
-            where=sql[:200],
-        )
-    return edits
-
-
-def _edits_of(edits: tuple[Edit, ...], name: TableName) -> tuple[Edit, ...]:
-    """Those of one table, which may be renamed among them."""
-    kept: list[Edit] = []
-    for edit in edits:
-        if name in touched_names(edit)[:1]:
-            kept.append(edit)
-            name = touched_names(edit)[-1]
-    return tuple(kept)
 
 
 def _before(history: History, table_id: int, position: LogPosition) -> Snapshot:

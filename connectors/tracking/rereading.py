@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from connectors.readers.base import Bound
 from connectors.tracking.prepared_transactions import find_prepared
 from connectors.tracking.topics.met_schemas import MetSchemas
 from connectors.tracking.topics.statement_times import tell_statements
@@ -16,12 +17,12 @@ from historian.positions import KAFKA
 from historian.store import Store
 
 if TYPE_CHECKING:
-    from connectors.readers.base import Bound, Reader
+    from connectors.readers.base import Reader
     from connectors.tracking.tracker import Tracker
     from historian.plans.passages import Passages
     from historian.positions import LogPosition
 
-__all__ = ["walked_again"]
+__all__ = ["passages_before", "walked_again"]
 
 
 def walked_again(
@@ -55,14 +56,20 @@ def walked_again(
             tracker.online_changes,
             accept_cascades=tracker.accept_cascades,
             find_prepared=find_prepared(reader, start),
-            topics=MetSchemas(tracker.history, _passed(tracker, start)) if reader.flavor == KAFKA else None,
+            topics=MetSchemas(tracker.history, passages_before(tracker, start)) if reader.flavor == KAFKA else None,
         )
-        items = () if until is not None and covers(start, until) else reader.scan(start, until=until)
-        bounds = [bound for item in items if (bound := walk.take(item)) is not None]
+        bounds, at = list[Bound](), start
+        while until is None or not covers(at, until):
+            found = [bound for item in reader.scan(at, until=until) if (bound := walk.take(item)) is not None]
+            bounds += found
+            # A scan of topics ends behind a watermark, and rows may follow it.
+            if until is None or reader.flavor != KAFKA or not found:
+                break
+            at = found[-1].position
     return walk, bounds
 
 
-def _passed(tracker: Tracker, start: LogPosition) -> Passages:
+def passages_before(tracker: Tracker, start: LogPosition) -> Passages:
     """Passages of partitions before *start*: what lies behind is met again."""
     return {
         (part, table_id): tuple(each for each in found if start.offsets.contains_gtid(f"{part}:{each.offset}"))

@@ -437,7 +437,7 @@ class Tracker:
     ) -> tuple[PlannedRange, ...]:
         """The log from *start* to the last of *bounds* as ranges of a plan with *tables*."""
         if walk.topics is not None:
-            return walk.topics.ranges(bounds[-1].partitions if bounds else (), tables)
+            return walk.topics.ranges(tuple(part for bound in bounds for part in bound.partitions), tables)
         return self.ranges_of(walk, start, bounds)
 
     def ranges_of(self, walked: WalkedXa, start: LogPosition, bounds: Sequence[Bound]) -> tuple[LogRange, ...]:

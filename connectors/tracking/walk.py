@@ -92,6 +92,7 @@ class Walk:
         self._temporary = TemporaryTables(self.reached.temporary)
         self.reached = replace(self.reached, pending=(), temporary=())
         self.catalog: Catalog = self.history.catalog_at(self.number)
+        self._stopped: dict[TableName, int] = {}
         self.quarantines: dict[int, Quarantine] = dict(self.store.quarantines())
         self._names = TableNames(self.history, self.new_entries, self.captured, self.online_changes)
         self._take_recorded()
@@ -152,7 +153,7 @@ class Walk:
                 "a statement was not understood: what was done to a temporary table, whose CREATE is not in the log, was taken as done to "
                 f"the real one\n  in: {shown(statement.sql)}"
             )
-            self._stop(table, statement.place, reason, self.reached)
+            self.stop(table, statement.place, reason, self.reached)
 
     def _context(self, statement: Statement) -> StatementContext:
         opened = self._temporary.of(statement.context.session)
@@ -169,7 +170,7 @@ class Walk:
                 if resolution.kind == "dml":
                     self._changed_unlogged(table, statement.place, reason)
                     continue
-                self._stop(table, statement.place, reason, self.reached)
+                self.stop(table, statement.place, reason, self.reached)
                 if table in self.catalog.tables and not any(
                     isinstance(edit, ForgetTable) and edit.table == table for edit in edits
                 ):
@@ -183,7 +184,7 @@ class Walk:
             swap = self._swap(statement, tuple(edits))
             changes = tuple(edits) if swap is None else swap.edits
             before, set_aside = self.catalog, self._names.set_aside_before(changes, self.number)
-            self._record(statement.place, changes, statement)
+            self.record(statement.place, changes, statement)
             self._stop_cascades(changes, statement, before)
             self._stop_renamed_in(changes, statement, set_aside)
             self._stop_renamed_out(changes, statement, before, set_aside)
@@ -196,7 +197,7 @@ class Walk:
         kept, reason = list[Edit](), emptied_apart(statement.sql)
         for edit in edits:
             if isinstance(edit, DropTable | TruncateTable) and self.captured(edit.table):
-                self._stop(edit.table, statement.place, reason, self.reached)
+                self.stop(edit.table, statement.place, reason, self.reached)
                 kept.append(ForgetTable(table=edit.table, reason=reason))
             else:
                 kept.append(edit)
@@ -227,7 +228,7 @@ class Walk:
                 f"  in: {shown(statement.sql)}\n"
                 "  `historian heal` lets its changelog go on from the present, with that gap; or capture it under both names, and begin anew"
             )
-            self._stop(edit.new, statement.place, reason, self.reached, edit.table_id)
+            self.stop(edit.new, statement.place, reason, self.reached, edit.table_id)
 
     def _stop_renamed_out(
         self, edits: tuple[Edit, ...], statement: Statement, before: Catalog, set_aside: Mapping[int, TableName]
@@ -244,7 +245,7 @@ class Walk:
             if not self.captured(was) or self.captured(name) or not self.online_changes.sets_aside(was, name):
                 continue
             if was in self.catalog.tables or not self.online_changes.replaces(was, name, before):
-                self._stop(was, statement.place, renamed_out(name), self.reached, table_id)
+                self.stop(was, statement.place, renamed_out(name), self.reached, table_id)
 
     def _swap(self, statement: Statement, edits: tuple[Edit, ...]) -> Swap | None:
         """What a statement is that puts a tool's shadow in a table's place; stops the table where that, or what its rows are, is not known."""
@@ -267,7 +268,7 @@ class Walk:
             reason = f"{why}\n  in: {shown(statement.sql)}"
             # Behind the others the schema is known, so the source's rows are what is missing.
             is_known = not swap.refused
-            self._stop(swap.table, statement.place, reason, self.reached, swap.table_id, repairable=is_known)
+            self.stop(swap.table, statement.place, reason, self.reached, swap.table_id, repairable=is_known)
         return swap
 
     def _mapped(self, mapped: TableMapped) -> None:
@@ -281,7 +282,7 @@ class Walk:
                 self._changed_unlogged(table, mapped.place, reason)
             if captured and known != SEQUENCE:
                 reason = known or "its CREATE TABLE is not in the log that was read"
-                self._stop(mapped.table, mapped.place, reason, self.reached)
+                self.stop(mapped.table, mapped.place, reason, self.reached)
             if known is None and self.flavor == "mariadb":
                 self._was_not_renamed(mapped)
             return
@@ -293,7 +294,7 @@ class Walk:
                 self.online_changes.owns(mapped.table)
                 and (was := self._names.set_aside(snapshot.table_id, self.number)) is not None
             ):
-                self._stop(was, mapped.place, renamed_out(mapped.table), self.reached, snapshot.table_id)
+                self.stop(was, mapped.place, renamed_out(mapped.table), self.reached, snapshot.table_id)
             return
         self.touched.add(snapshot.table_id)
         if snapshot.table_id in self.quarantines:
@@ -306,12 +307,12 @@ class Walk:
             healed = described(snapshot, mapped.columns, self.flavor, self.catalog.next_column_id)
         except UnsupportedEvent as error:
             reason = f"the log's TABLE_MAP is not understood\n{error}"
-            self._stop(mapped.table, mapped.place, reason, self._known_until(snapshot.table_id))
+            self.stop(mapped.table, mapped.place, reason, self._known_until(snapshot.table_id))
             return
         since = self._known_until(snapshot.table_id)
         if healed is None or since is None or self._is_taken(behind_event(mapped)):
             reason = f"the log's TABLE_MAP does not fit the schema in force\n{difference}"
-            self._stop(mapped.table, mapped.place, reason, since)
+            self.stop(mapped.table, mapped.place, reason, since)
         else:
             is_new = healed.primary_key != snapshot.primary_key or any(
                 snapshot.column_by_id(column.id) is None for column in healed.columns
@@ -335,11 +336,14 @@ class Walk:
             reason = (
                 f"{mapped.table} has rows although it was renamed to {now.name}: that RENAME was of a temporary table"
             )
-            self._stop(now.name, mapped.place, reason, None, now.table_id)
+            self.stop(now.name, mapped.place, reason, None, now.table_id)
 
     def _schema_met(self, met: SchemaMet) -> None:
         assert self.topics is not None  # noqa: S101 - whoever walks topics gives it
         latest = self.catalog.tables.get(met.table)
+        if met.table in self._stopped:  # else its rows would be read under what its partition had before
+            self.topics.passes_over(met, self._stopped[met.table])
+            return
         if latest is None and met.table in self.catalog.unknown:
             return  # it has stopped: what it became is told, but not what became of its rows
         former = self.topics.former(met)
@@ -362,9 +366,11 @@ class Walk:
             try:
                 whole = completed(met, latest)
             except TooLittleTold as reason:
-                self._stop(met.table, met.place, str(reason), self.reached)
+                self.stop(met.table, met.place, str(reason), self.reached)
+                if latest is not None:
+                    self.topics.passes_over(met, latest.table_id)
                 return
-            self._record(met.place, edits_to(whole, self.catalog), None, met.event_time_us)
+            self.record(met.place, edits_to(whole, self.catalog), None, met.event_time_us)
             latest = self.catalog.tables[met.table]
             self.topics.began(met, self.number, latest)
         self.with_rows.add(latest.table_id)
@@ -377,7 +383,7 @@ class Walk:
             return
         self.touched.update(settled.touched)
         for stop in settled.stops:
-            self._stop(stop.table, item.place, stop.reason, self.reached, stop.table_id)
+            self.stop(stop.table, item.place, stop.reason, self.reached, stop.table_id)
         self.commits.append(settled.commit)
 
     def _is_taken(self, place: Place) -> bool:
@@ -402,12 +408,11 @@ class Walk:
         edit = ResumeTable(
             table=mapped.table, snapshot=healed, unknown_since=since, loses_rows=loses_rows, reason=reason
         )
-        self._record(place, (edit,), None)
+        self.record(place, (edit,), None)
         self.proven[healed.table_id] = _with_transaction(self.reached, mapped.place)
 
-    def _record(
-        self, place: Place, edits: tuple[Edit, ...], statement: Statement | None, event_time_us: int = 0
-    ) -> None:
+    def record(self, place: Place, edits: tuple[Edit, ...], statement: Statement | None, at_us: int = 0) -> None:
+        """Makes an entry of *edits*, which *statement* made; None: rows of *at_us* tell them."""
         entry = TimelineEntry(
             number=self.number + 1,
             place=place,
@@ -417,7 +422,7 @@ class Walk:
             if statement is None
             else printable(statement.sql),
             database="" if statement is None else statement.context.database,
-            event_time_us=event_time_us if statement is None else statement.event_time_us,
+            event_time_us=at_us if statement is None else statement.event_time_us,
             server=self.reached.server,
         )
         before = self.catalog
@@ -436,11 +441,11 @@ class Walk:
         if (changed := self.catalog.tables.get(table)) is not None:
             self.with_rows.add(changed.table_id)
         if self.on_unlogged is None:
-            self._stop(table, place, reason, self.reached, repairable=repairable)
+            self.stop(table, place, reason, self.reached, repairable=repairable)
         elif self.captured(table):
             self.on_unlogged(table, place, reason)
 
-    def _stop(
+    def stop(
         self,
         table: TableName,
         place: Place,
@@ -450,6 +455,7 @@ class Walk:
         *,
         repairable: bool = False,
     ) -> None:
+        """Stops a table at *place*, if it is captured and has not stopped yet."""
         if not self.captured(table):
             return
         if not table_id and table in self.catalog.tables:
@@ -462,6 +468,7 @@ class Walk:
         if table_id not in self.quarantines:
             self.store.quarantine(table_id, table, quarantine)
             self.quarantines[table_id] = quarantine
+            self._stopped[table] = table_id
 
 
 def behind_event(item: Statement | TableMapped) -> Place:

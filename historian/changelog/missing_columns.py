@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ABSENT",
     "MISSING_COLUMNS",
+    "MOVED",
     "NAMES_TYPE",
     "UNSEEN",
     "WHOLE_IMAGES",
@@ -41,6 +42,10 @@ UNSEEN = "unseen"
 """Absent columns of which not even that is known: what became of them only the server knows."""
 
 MISSING_COLUMNS = (ABSENT, UNSEEN)
+
+MOVED = "moved"
+"""A text that the -R and the +A of a change of the key have in common, where they are told one by one; NULL of others. What the +A leaves out is
+as in the row that the -R takes back. No changelog has it: it goes as far as :mod:`historian.normalizing`."""
 
 WHOLE_IMAGES = (
     "binlog_row_image=FULL, and no generated columns where MariaDB leaves those out (docs/reference/row-images.md)"
@@ -86,7 +91,9 @@ def lacking(rows: pa.RecordBatch) -> tuple[int, ...]:
     """Ids of the columns that some row of a chunk's *rows* lacks."""
     if ABSENT not in rows.schema.names:
         return ()
-    columns = [column_id(name) for name in rows.schema.names[len(CHUNK_COLUMNS) :] if name not in MISSING_COLUMNS]
+    columns = [
+        column_id(name) for name in rows.schema.names[len(CHUNK_COLUMNS) :] if name not in (*MISSING_COLUMNS, MOVED)
+    ]
     bitmaps = pa.RecordBatch.from_pydict({ABSENT: rows.column(ABSENT).unique()})
     return tuple(columns[at] for at in np.flatnonzero(marked(bitmaps, ABSENT, len(columns)).any(axis=0)))
 

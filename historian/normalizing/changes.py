@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from historian.changelog.chunks import Chunk
-from historian.changelog.missing_columns import ABSENT, marked
+from historian.changelog.missing_columns import ABSENT, MOVED, marked
 from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
 from historian.encoding import decode_rows, encode_rows, read_rows, row_schema
 from historian.errors import HistorianError, TableStopped
@@ -133,8 +133,12 @@ class _Segment:
 
     def _fill(self, former: NDArray[np.int64], held: pa.Array) -> None:
         """Puts in the place of values that rows do not tell those that their keys' rows had last; *former*: of each row, the one before."""
-        if all(ABSENT not in chunk.rows.schema.names for chunk in self._chunks):
+        lacks_some = any(ABSENT in chunk.rows.schema.names for chunk in self._chunks)
+        moved = [_moved(chunk.rows) for chunk in self._chunks] if lacks_some else []
+        self._chunks = [replace(chunk, rows=_without(chunk.rows, MOVED)) for chunk in self._chunks]
+        if not lacks_some:
             return
+        former = self._with_moved(former, [text for texts in moved for text in texts])
         both = pa.concat_arrays([self._cells(), held])
         bits = [
             marked(chunk.rows, ABSENT, len(s.columns)) for chunk, s in zip(self._chunks, self._snapshots, strict=True)
@@ -148,13 +152,26 @@ class _Segment:
                 continue
             # Of each row the one that has the value: itself, or what the row before has it of. The last place stands for none.
             told = np.append(np.where(lacks, former, np.arange(len(lacks))), [*range(len(lacks), len(both)), -1])
-            while (told != (further := told[told])).any():
+            for _ in range(len(told).bit_length()):  # each turn goes twice as far
+                further = told[told]
+                if (told == further).all():
+                    break
                 told = further
             self._fill_column(column, places, lacks, told, both)
-        self._chunks = [
-            replace(chunk, rows=chunk.rows.drop_columns([ABSENT])) if ABSENT in chunk.rows.schema.names else chunk
-            for chunk in self._chunks
-        ]
+        self._chunks = [replace(chunk, rows=_without(chunk.rows, ABSENT)) for chunk in self._chunks]
+
+    def _with_moved(self, former: NDArray[np.int64], moved: Sequence[str | None]) -> NDArray[np.int64]:
+        """*former* with the row that had the former key, of rows that have a new one."""
+        taken = dict[str, set[int]]()
+        for number in np.flatnonzero((self._ops == Op.RETRACT) & (former >= 0)).tolist():
+            if (text := moved[number]) is not None:
+                taken.setdefault(text, set()).add(int(former[number]))
+        found: NDArray[np.int64] = former.copy()
+        for number in np.flatnonzero((self._ops == Op.APPEND) & (former < 0)).tolist():
+            rows = taken.get(moved[number] or "", set())
+            if len(rows) == 1:  # of several nobody knows which
+                found[number] = next(iter(rows))
+        return found
 
     def _fill_column(
         self,
@@ -279,6 +296,15 @@ def _told_values(rows: pa.Array, snapshot: Snapshot, column: Column, where: str)
     if found.null_count:
         raise _untold(where)
     return found
+
+
+def _moved(rows: pa.RecordBatch) -> Sequence[str | None]:
+    found: list[str | None] = rows.column(MOVED).to_pylist() if MOVED in rows.schema.names else [None] * rows.num_rows
+    return found
+
+
+def _without(rows: pa.RecordBatch, name: str) -> pa.RecordBatch:
+    return rows.drop_columns([name]) if name in rows.schema.names else rows
 
 
 def _ops(rows: pa.RecordBatch) -> NDArray[np.uint8]:

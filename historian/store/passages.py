@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, insert, select, update
 
 from historian.plans.plans import PartitionRange, Passage, Plan
 from historian.store.tables import passages
@@ -11,16 +11,25 @@ __all__ = ["held_passages", "record_passages"]
 
 
 def record_passages(connection: Connection, plan: Plan) -> None:
-    """Adds the passages of *plan*, in its transaction; those that are there stay."""
+    """Adds the passages of *plan*, in its transaction. Those that are there stay, but for rows that were passed over and are read now."""
     parts = [part for part in plan.ranges if isinstance(part, PartitionRange) and part.passages]
     if not parts:
         return
-    known = {(*key, each.offset) for key, found in held_passages(connection).items() for each in found}
+    known = {(*key, each.offset): each.is_read for key, found in held_passages(connection).items() for each in found}
     for part in parts:
         for passage in part.passages:
             place = (part.file, passage.table_id, passage.offset)
-            if place not in known:
-                known.add(place)
+            if place in known and passage.is_read and not known[place]:
+                connection.execute(
+                    update(passages)
+                    .where(
+                        passages.c.part == part.file,
+                        passages.c.table_id == passage.table_id,
+                        passages.c.first_offset == passage.offset,
+                    )
+                    .values(version=passage.version)
+                )
+            elif place not in known:
                 connection.execute(
                     insert(passages).values(
                         part=part.file,
@@ -29,6 +38,7 @@ def record_passages(connection: Connection, plan: Plan) -> None:
                         version=passage.version,
                     )
                 )
+            known[place] = known.get(place, False) or passage.is_read
 
 
 def held_passages(connection: Connection) -> dict[tuple[str, int], tuple[Passage, ...]]:

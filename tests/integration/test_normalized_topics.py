@@ -181,10 +181,11 @@ def test_a_mirror_of_postgresql_with_its_default_replica_identity_is_the_servers
                 connection.execute(statement.encode())
 
         sql(
-            "CREATE TABLE public.t (id INT PRIMARY KEY, a INT, b VARCHAR(20))",
+            "CREATE TABLE public.t (id INT PRIMARY KEY, a INT, b TEXT)",
+            "ALTER TABLE public.t ALTER COLUMN b SET STORAGE EXTERNAL",
             "CREATE TABLE public.mark (id INT PRIMARY KEY)",
         )
-        sql("INSERT INTO public.t SELECT i, i, 'old' FROM generate_series(1, 20) i")
+        sql("INSERT INTO public.t SELECT i, i, repeat(i::TEXT, 3000) FROM generate_series(1, 20) i")
         settings = postgres_settings(server, kafka, "bare", "postgres") | {"skipped.operations": "none"}
         connect = start_connect(tmp_path / "connect", kafka, settings)
         path = tmp_path / "c.yaml"
@@ -200,8 +201,9 @@ def test_a_mirror_of_postgresql_with_its_default_replica_identity_is_the_servers
                     sql(
                         numbers.choice(
                             (
-                                f"INSERT INTO public.t VALUES ({key}, {step}, 'new') ON CONFLICT (id) DO UPDATE SET a = {step}",
-                                f"UPDATE public.t SET a = {step}, b = NULL WHERE id = {key}",
+                                f"INSERT INTO public.t VALUES ({key}, {step}, repeat('{step}', 3000)) ON CONFLICT (id) DO UPDATE SET a = {step}",
+                                f"UPDATE public.t SET a = {step}, b = 'short' WHERE id = {key}",
+                                f"UPDATE public.t SET a = {step} WHERE id = {key}",
                                 f"UPDATE public.t SET id = {key + 1000 * (turn + 1) + step} WHERE id = {key}",
                                 f"DELETE FROM public.t WHERE id = {key}",
                             )

@@ -22,8 +22,9 @@ from connectors.readers.kafka.messages.events import Conventions, Decoder
 from connectors.readers.kafka.messages.modes import DEFAULT_MODES, DebeziumModes
 from connectors.readers.kafka.registry.client import RegistrySettings, SchemaRegistry
 from connectors.readers.kafka.tidb.avro import TidbAvroRows
-from connectors.readers.kafka.tidb.open_protocol import OpenProtocol
-from connectors.readers.kafka.tidb.simple import SimpleProtocol
+from connectors.readers.kafka.tidb.decoder import TidbDecoder
+from connectors.readers.kafka.tidb.open_protocol import OPEN_PROTOCOL, OpenRows
+from connectors.readers.kafka.tidb.simple import SIMPLE_PROTOCOL, SimpleRows
 from connectors.readers.kafka.tidb.simple_avro import avro_reader
 from historian.errors import SourceError
 
@@ -69,7 +70,7 @@ def _flat(name: str) -> Callable[[_Asked], Decoder]:
 
     def make(asked: _Asked) -> Decoder:
         by_mode = replace(form, written=asked.modes.over(form.written)) if name == _SCHEMALESS else form
-        return FlatDecoder(by_mode, zone=asked.zone, tells=asked.tells, full_identity=asked.modes.full_identity)
+        return FlatDecoder(by_mode, zone=asked.zone, tells=asked.tells, modes=asked.modes)
 
     return make
 
@@ -81,7 +82,14 @@ def _keyed(name: str) -> Callable[[_Asked], Decoder]:
         writers = asked.registered(name) if form.avro == "always" else asked.writers
         # What Debezium's transform leaves is written as Debezium writes it.
         written = asked.debezium if form.added else Conventions(zone=asked.zone)
-        return KeyedRows(form, asked.topic, written=written, writers=writers, tells=asked.tells)
+        return KeyedRows(
+            form,
+            asked.topic,
+            written=written,
+            writers=writers,
+            tells=asked.tells,
+            unavailable=asked.modes.unavailable,
+        )
 
     return make
 
@@ -92,9 +100,9 @@ _MAKE: Mapping[str, Callable[[_Asked], Decoder]] = {
     "debezium_json_schema": lambda asked: JsonSchemaEvents(
         asked.registered("debezium_json_schema").registry, asked.modes
     ),
-    "ticdc_open_protocol": lambda asked: OpenProtocol(zone=asked.zone),
-    "ticdc_simple": lambda _: SimpleProtocol(),
-    "ticdc_simple_avro": lambda asked: SimpleProtocol(avro_reader(asked.message_schema)),
+    "ticdc_open_protocol": lambda asked: TidbDecoder(OPEN_PROTOCOL, OpenRows(zone=asked.zone)),
+    "ticdc_simple": lambda _: TidbDecoder(SIMPLE_PROTOCOL, SimpleRows()),
+    "ticdc_simple_avro": lambda asked: TidbDecoder(SIMPLE_PROTOCOL, SimpleRows(avro_reader(asked.message_schema))),
     "ticdc_avro": lambda asked: TidbAvroRows(asked.registered("ticdc_avro"), zone=asked.zone),
     "ticdc_debezium": lambda _: EventReader(statements=True),
     **{name: _keyed(name) for name in KEYED_FORMATS},

@@ -31,7 +31,7 @@ def locator_of(decoder: Decoder, lone: Lone = never) -> Locator | None:
         return AvroLocator(decoder, lone)
     if isinstance(decoder, FlatDecoder):
         form = flat.form_of(decoder.format)
-        doubts = doubts_of(full_identity=decoder.full_identity) if decoder.format.source else None
+        doubts = doubts_of(decoder.modes) if decoder.format.source else None
         return (
             None if form is None else Locator(form, lambda key, value: flat.known_of(decoder, key, value), lone, doubts)
         )
@@ -59,5 +59,5 @@ def _event_locator(decoder: EventReader, lone: Lone, sources: tuple[str, ...] = 
         replace(debezium.FORM, sources=sources),
         lambda key, value: debezium.known_of(decoder, key, value),
         lone,
-        doubts_of(full_identity=decoder.full_identity),
+        doubts_of(decoder.modes),
     )

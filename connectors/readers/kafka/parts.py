@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from connectors.readers.kafka.located.batches import LocatedRows
     from connectors.readers.kafka.located.programs import Known
-    from connectors.readers.kafka.messages.events import Conventions, Field, RowSchema
+    from connectors.readers.kafka.messages.events import Conventions, Event, Field, RowSchema
     from historian.schema.snapshots import Column, Snapshot
 
 __all__ = ["ColumnRows", "EventRows", "Failed", "Taken", "moved"]
@@ -60,17 +60,18 @@ class EventRows:
     ordinals: list[int] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
     unknown: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    moved: dict[int, str] = field(default_factory=dict)
 
-    def add(
-        self, op: Op, time_us: int, offset: int, number: int, row: dict[str, Any], unknown: tuple[str, ...] = ()
-    ) -> None:
-        """Adds one, of the change of that *number* in its message, from 0; *unknown*: columns whose values are as they were."""
-        if unknown:
-            self.unknown[len(self.rows)] = unknown
+    def add(self, op: Op, event: Event, offset: int, row: dict[str, Any]) -> None:
+        """Adds one, of *event*."""
+        if event.unknown:
+            self.unknown[len(self.rows)] = event.unknown
+        if event.moved:
+            self.moved[len(self.rows)] = event.moved
         self.ops.append(op)
-        self.times.append(time_us)
+        self.times.append(event.event_time_us)
         self.offsets.append(offset)
-        self.ordinals.append(_ORDINAL + number)
+        self.ordinals.append(_ORDINAL + event.number)
         self.rows.append(row)
 
     @property
@@ -104,6 +105,10 @@ class EventRows:
         for number, names in self.unknown.items():
             bits[number, [places[name] for name in names if name in places]] = True
         return bits
+
+    def moves(self) -> list[str | None]:
+        """Of each row the text of :data:`historian.changelog.missing_columns.MOVED`."""
+        return [self.moved.get(number) for number in range(len(self.rows))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +145,10 @@ class ColumnRows:
     def absent(self, written: Snapshot) -> NDArray[np.bool_] | None:  # noqa: ARG002 as rows of events
         """Which values are not told: none."""
         return None
+
+    def moves(self) -> list[str | None]:
+        """As of rows of events; all are told as a whole."""
+        return [None] * len(self.taken.arrays[0])
 
 
 def moved(found: LocatedRows, keys: Sequence[str]) -> NDArray[np.uint8]:

@@ -16,7 +16,7 @@ from connectors.readers.kafka.messages.events import Conventions, Event, RowSche
 from connectors.readers.kafka.messages.whole_rows import check_whole, is_lone, lacks_values
 from connectors.readers.kafka.parts import ColumnRows, EventRows, moved
 from historian.changelog.chunks import Chunk, unread_chunk
-from historian.changelog.missing_columns import ABSENT, pack
+from historian.changelog.missing_columns import ABSENT, MOVED, pack
 from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
 from historian.changelog.projection import project
 from historian.errors import SourceError, ValueUnrepresentable
@@ -52,7 +52,7 @@ class _Rows:
         if not isinstance(last, EventRows):
             last = EventRows()
             self.parts.append(last)
-        last.add(op, event.event_time_us, offset, event.number, row, event.unknown)
+        last.add(op, event, offset, row)
         self.count += 1
 
 
@@ -332,6 +332,11 @@ class ChunkMaker:
         target = rows.version.snapshot
         if target is not None and rows.written is not target:
             batch = project(batch, rows.written, target)
+        # Whoever makes rows whole puts two of them together; others have no use for it.
+        if self._stops and not self._as_text and self._normalized(rows.written.name):
+            moves = [text for part in rows.parts for text in part.moves()]
+            if any(moves):
+                batch = batch.append_column(MOVED, pa.array(moves, pa.string()))
         return self._printed(batch, target or rows.written) if self._as_text else batch
 
     def _printed(self, batch: pa.RecordBatch, snapshot: Snapshot) -> pa.RecordBatch:

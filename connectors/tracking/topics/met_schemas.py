@@ -16,13 +16,15 @@ from historian.charsets.client_text import printable
 from historian.ddl import Resolution
 from historian.plans.plans import PartitionRange, Passage, PlannedTable
 from historian.schema.edits import DropTable, RenameTable, TruncateTable
+from historian.schema.gaps import ResumeTable
 from historian.schema.snapshots import Catalog, Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from historian.history.history import History
     from historian.history.timeline import TimelineEntry
+    from historian.history.versions import Version
     from historian.names import TableName
     from historian.plans.passages import Passages
     from historian.positions.places import Place
@@ -192,7 +194,8 @@ class MetSchemas:
                 # Earlier ones stay: rows under an earlier name may come again.
                 if passage.offset < part.end and (table_id in planned or not passage.is_read)
             ]
-            if passages or part.unread:
+            # What came before is told once: a table that is read again later passes over the same.
+            if passages or part.unread or part.repeated:
                 ordered = sorted(passages, key=lambda passage: (passage.table_id, passage.offset))
                 found.append(replace(part, passages=tuple(ordered)))
         return tuple(found)
@@ -206,7 +209,7 @@ class MetSchemas:
                     version.entry.event_time_us,
                     by_statement=not version.entry.statement.startswith("--") and bool(version.entry.statement),
                 )
-                for version in self._history.versions_of(table_id)
+                for version in _in_force(self._history.versions_of(table_id))
                 if version.snapshot is not None
             ]
         return self._known[table_id]
@@ -222,8 +225,13 @@ class MetSchemas:
     def _with_schema(self, passage: Passage, planned: set[int]) -> Passage:
         if passage.snapshot is not None or passage.version in planned:
             return passage
-        known = next(each for each in self._versions(passage.table_id) if each.number == passage.version)
-        return replace(passage, snapshot=known.snapshot)
+        known = (each.snapshot for each in self._versions(passage.table_id) if each.number == passage.version)
+        return replace(passage, snapshot=next(known, None) or self._snapshot(passage))
+
+    def _snapshot(self, passage: Passage) -> Snapshot | None:
+        """The schema of a version that was superseded: of rows that came before that was said."""
+        found = self._history.versions_of(passage.table_id)
+        return next(each.snapshot for each in found if each.number == passage.version)
 
     def _by_name(self, met: SchemaMet, known: list[_Known], last: Snapshot) -> Snapshot:
         """*last* with the columns of *met* under the ids that columns of their names had last; others have none that anyone reads."""
@@ -234,3 +242,14 @@ class MetSchemas:
 
 def _stands_before(statement: Place, row: Place) -> bool:
     return statement.file == row.file and statement.offset < row.offset
+
+
+def _in_force(versions: Sequence[Version]) -> list[Version]:
+    """*versions* without those that were made while the table had stopped, where someone said later what it was from its stop on."""
+    found: list[Version] = []
+    for version in versions:
+        given = [edit for edit in version.edits if isinstance(edit, ResumeTable) and edit.unknown_since is None]
+        while given and found and found[-1].snapshot != given[0].snapshot:
+            found.pop()
+        found.append(version)
+    return found

@@ -140,3 +140,19 @@ def test_how_values_are_written_decides_what_is_read(tmp_path: Path) -> None:
 
     assert revised("") == revised(", debezium: {decimals: precise}")
     assert revised("") != revised(", debezium: {decimals: string}")
+
+
+def test_a_placeholder_is_a_text_or_octets(tmp_path: Path) -> None:
+    def placeholder(text: str, form: str = "debezium_json") -> str:
+        debezium = f"{{unavailable_value: '{text}'}}"
+        return loaded(
+            tmp_path, f"{{type: kafka, brokers: a, topics: [x], format: {form}, debezium: {debezium}}}"
+        ).modes.unavailable
+
+    assert ["gone", "hex:00ff"] == [placeholder("gone"), placeholder("hex:00ff")]
+    assert "gone" == placeholder("gone", "debezium_unwrapped")
+    for text in ("hex:", "hex:0", "hex:zz"):
+        with pytest.raises(ConfigError, match="no octets behind hex"):
+            placeholder(text)
+    with pytest.raises(ConfigError, match=r"leave source\.debezium out"):
+        placeholder("gone", "maxwell")

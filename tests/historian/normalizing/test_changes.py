@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from historian.changelog.chunks import Chunk
@@ -182,6 +183,49 @@ def test_values_that_a_change_does_not_tell_are_as_they_were() -> None:
     assert counts == NormalCounts(unchanged=2)
     again, _ = normalized(planned(FIRST), [chunk_of([(R, {"id": n}) for n in (1, 2, 3)], FIRST)], state)
     assert rows_of(again, PLAIN) == [(R, one(1, 6, "held")), (R, one(2, 3, "new")), (R, one(3, 2, "made"))]
+
+
+def moved(chunk: Chunk, *texts: str | None) -> Chunk:
+    """*chunk* with what the two halves of a changed key have in common."""
+    return replace(chunk, rows=chunk.rows.append_column("moved", pa.array(texts, pa.string())))
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_row_that_has_a_new_key_keeps_the_values_that_are_not_told(is_first: bool) -> None:
+    """The row that goes may come by another partition, before or behind the one that comes. It may itself have kept its values."""
+    state = MemoryState()
+    normalized(planned(FIRST), [chunk_of([(A, one(1, 1, "held")), (A, one(2, 2, "two"))], FIRST)], state)
+    gone = moved(
+        lacking(chunk_of([(T, one(1, 5)), (R, {"id": 1}), (R, {"id": 2})], FIRST, int(not is_first)), S, NONE, NONE),
+        *(None, "7/1", "8/1"),
+    )
+    came = moved(lacking(chunk_of([(A, one(9, 5)), (A, one(8, 2))], FIRST, int(is_first)), S, S), "7/1", "8/1")
+
+    found, counts = normalized(planned(FIRST), [gone, came], state)
+
+    parts = [
+        [
+            (F, one(1, 1, "held")),
+            (T, one(1, 5, "held")),
+            (R, one(1, 5, "held")),
+            (R, one(2, 2, "two")),
+        ],
+        [(A, one(9, 5, "held")), (A, one(8, 2, "two"))],
+    ]
+    assert [row for part in parts[:: 1 if is_first else -1] for row in part] == rows_of(found, PLAIN)
+    assert counts == NormalCounts()
+    again, _ = normalized(planned(FIRST), [chunk_of([(R, {"id": n}) for n in (9, 8)], FIRST)], state)
+    assert rows_of(again, PLAIN) == [(R, one(9, 5, "held")), (R, one(8, 2, "two"))]
+
+
+@pytest.mark.parametrize("texts", [("7/1", "7/1", "7/1"), ("7/1", "8/1", "9/1"), ("7/1", None, None)])
+def test_a_row_that_has_a_new_key_is_not_guessed_from_several(texts: tuple[str | None, ...]) -> None:
+    state = MemoryState()
+    normalized(planned(FIRST), [chunk_of([(A, one(1, 1, "held")), (A, one(2, 2, "two"))], FIRST)], state)
+    rows = chunk_of([(R, {"id": 1}), (R, {"id": 2}), (A, one(9, 5))], FIRST)
+
+    with pytest.raises(TableStopped, match="its key has no row that has it"):
+        normalized(planned(FIRST), [moved(lacking(rows, NONE, NONE, S), *texts)], state)
 
 
 @pytest.mark.parametrize("op", [A, T])

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from connectors.readers.kafka.debezium.changes import UNAVAILABLE
 from connectors.readers.kafka.messages.batch import Batch, Texts
+from connectors.readers.kafka.messages.modes import DEFAULT_MODES
 from historian.ddl import parse_column_type
 from historian.names import TableName
 from historian.schema.snapshots import Column, Snapshot
@@ -51,7 +51,7 @@ def _number(low: int, high: int) -> st.SearchStrategy[int]:
     return st.one_of(st.integers(low, high), st.sampled_from([low, high, 0, -1, 1]).filter(lambda n: low <= n <= high))
 
 
-ANY_TEXT = st.one_of(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), st.just(UNAVAILABLE))
+ANY_TEXT = st.one_of(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), st.just(DEFAULT_MODES.unavailable))
 LATIN1 = st.text(st.characters(max_codepoint=255), max_size=9)
 DECIMAL = st.decimals(min_value=-9999, max_value=9999, places=3, allow_nan=False)
 DOUBLE = st.floats(allow_nan=False, allow_infinity=False)

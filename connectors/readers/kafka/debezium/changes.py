@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from connectors.readers.kafka.debezium.documents import document_change
 from connectors.readers.kafka.debezium.names import former_name, is_of_mysql, table_name
+from connectors.readers.kafka.debezium.placeholders import Placeholders, placeholders_of
 from connectors.readers.kafka.debezium.times import time_us
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent
+from connectors.readers.kafka.messages.modes import DEFAULT_MODES, DebeziumModes
 from historian.errors import UnsupportedEvent
 from historian.names import TableName
 
-__all__ = ["PLACEHOLDERS", "UNAVAILABLE", "changed", "is_change", "settled", "truncated", "with_known"]
+__all__ = ["changed", "is_change", "settled", "truncated", "with_known"]
 
-UNAVAILABLE = "__debezium_unavailable_value"
-"""What stands for a value that an update did not change and the source's log does not hold (PostgreSQL's TOAST, LOBs of Oracle)."""
-
-_UUID = str(uuid.UUID(bytes=hashlib.md5(UNAVAILABLE.encode(), usedforsecurity=False).digest(), version=3))
-PLACEHOLDERS: tuple[Any, ...] = (
-    UNAVAILABLE,
-    base64.b64encode(UNAVAILABLE.encode()).decode(),
-    _UUID,
-    [UNAVAILABLE],
-    [base64.b64encode(UNAVAILABLE.encode()).decode()],
-    [_UUID],
-    [*UNAVAILABLE.encode()],
-    {UNAVAILABLE: UNAVAILABLE},
-)
-"""How it stands in JSON: of text, bytes and UUIDs, of arrays of them and of numbers, of an hstore."""
-
-_UNAVAILABLE = (*PLACEHOLDERS, UNAVAILABLE.encode(), [UNAVAILABLE.encode()])
 _PLACES = ("file", "pos", "lsn", "scn", "commit_lsn", "change_lsn")
 _PLAIN = re.compile(r"[\w:.-]+", re.ASCII)
 
@@ -51,8 +33,7 @@ def changed(
     where: str,
     unlike: Callable[[str, str], UnsupportedEvent],
     key: Callable[[], Mapping[str, Any] | None] = lambda: None,
-    *,
-    full_identity: bool = False,
+    modes: DebeziumModes = DEFAULT_MODES,
 ) -> Event | SqlEvent | None:
     """The event of an envelope, a statement for a TRUNCATE; None for a message of the source's log, which changes no row.
 
@@ -61,7 +42,7 @@ def changed(
         where: names the message in errors.
         unlike: makes the error of a message that is no envelope, of *where* and what was found.
         key: gives the fields of the message's key, where it has any.
-        full_identity: see :class:`connectors.readers.kafka.messages.modes.DebeziumModes`.
+        modes: of the connector.
 
     Raises:
         UnsupportedEvent: it is no envelope, or of a kind that is not read yet.
@@ -90,28 +71,44 @@ def changed(
         raise unlike(where, "`before` or `after` is no row")
     at_us = time_us(source, where, unlike)
     event = Event(table=table_name(source), schema=schema(), op=op, before=before, after=after, event_time_us=at_us)
-    return settled(event, source, key, full_identity=full_identity)
+    return settled(event, source, key, modes)
 
 
 def settled(
-    event: Event, source: Mapping[str, Any], key: Callable[[], Mapping[str, Any] | None], *, full_identity: bool
+    event: Event, source: Mapping[str, Any], key: Callable[[], Mapping[str, Any] | None], modes: DebeziumModes
 ) -> Event:
     """*event* as far as its ``source`` has its rows: by the key alone, or without values that did not change; and what its table was called.
 
     Arguments are those of :func:`changed`.
     """
     event = replace(event, former_name=former_name(source))
-    before, after = event.before, event.after
-    # What its log does not hold a connector of PostgreSQL fills with defaults and zeros, which nothing tells from values.
-    if event.op == "d" and (before is None or (source.get("connector") == "postgresql" and not full_identity)):
-        fields = key()
-        if fields:
+    before, after, stands_in = event.before, event.after, placeholders_of(modes.unavailable)
+    if is_of_mysql(source):
+        fields = key() if event.op == "d" and before is None else None
+        return replace(event, before=dict(fields), keyed=True) if fields else event
+    # What its log does not hold a connector of PostgreSQL fills with defaults and zeros, which nothing tells from values. It logs
+    # an index's columns alone where the table's identity is one. A table without a key logs whole rows, or nothing.
+    is_filled = source.get("connector") == "postgresql" and not modes.full_identity
+    lacks = before is not None and bool(stands_in.lacking(before))
+    fields = key() if (event.op == "d" and before is None) or lacks or (before is not None and is_filled) else None
+    is_partial = lacks or (is_filled and bool(fields))
+    if event.op == "d":
+        event = replace(event, moved=_moved(source))
+        if fields and (before is None or is_partial):
             return replace(event, before=dict(fields), keyed=True)
-    if after is not None and event.op != "d" and not is_of_mysql(source):
-        whole, unknown = with_known(before, after)
-        # A former row without a value that the source has is not whole: PostgreSQL logs its identity's columns alone.
-        return replace(event, before=None if unknown else before, after=whole, unknown=unknown)
-    return event
+        return replace(event, before=None if is_partial else before)
+    if after is None:
+        return event
+    whole, unknown = with_known(None if is_filled and fields else before, after, stands_in)
+    # A former row without a value that the source has is not whole.
+    moved = _moved(source) if unknown and event.op == "c" else ""
+    return replace(event, before=None if unknown or is_partial else before, after=whole, unknown=unknown, moved=moved)
+
+
+def _moved(source: Mapping[str, Any]) -> str:
+    """What the two events of an update that changes the key have in common: they are made of one record of PostgreSQL's log."""
+    lsn, transaction = source.get("lsn"), source.get("txId")
+    return f"{lsn}/{transaction}" if isinstance(lsn, int) and isinstance(transaction, int) else ""
 
 
 def truncated(table: TableName, event_time_us: int, place: str = "") -> SqlEvent:
@@ -128,18 +125,14 @@ def _place(source: Mapping[str, Any]) -> str:
     return text if _PLAIN.fullmatch(text) else ""
 
 
-def with_known(before: Mapping[str, Any] | None, after: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def with_known(
+    before: Mapping[str, Any] | None, after: dict[str, Any], stands_in: Placeholders
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """*after* with values that did not change from *before*, and the names of those that the message does not have."""
-    lacking = [
-        name for name, value in after.items() if isinstance(value, str | bytes | list | dict) and value in _UNAVAILABLE
-    ]
+    lacking = stands_in.lacking(after)
     if not lacking:
         return after, ()
+    held = dict.fromkeys(lacking) if before is None else {name: before.get(name) for name in lacking}
     # A value that a log leaves out since it is long is no NULL: such a former row has the key alone.
-    held = {
-        name: before[name]
-        for name in lacking
-        if before and before.get(name) is not None and before[name] not in _UNAVAILABLE
-    }
-    unknown = tuple(name for name in lacking if name not in held)
+    unknown = tuple(name for name, value in held.items() if value is None or name in stands_in.lacking(held))
     return {**after, **held, **dict.fromkeys(unknown)}, unknown

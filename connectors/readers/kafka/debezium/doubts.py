@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
 
-from connectors.readers.kafka.debezium.changes import PLACEHOLDERS
+from connectors.readers.kafka.debezium.placeholders import placeholders_of
 from connectors.readers.kafka.kernels import layout as at
 from historian.changelog.operations import Op
 
@@ -17,51 +18,66 @@ if TYPE_CHECKING:
     from connectors.readers.kafka.located.batches import Doubts
     from connectors.readers.kafka.located.programs import Program
     from connectors.readers.kafka.messages.batch import Texts
+    from connectors.readers.kafka.messages.modes import DebeziumModes
 
 __all__ = ["doubts_of"]
 
-_TEXTS = frozenset(each.encode() for each in PLACEHOLDERS if isinstance(each, str))
-_SIZES = np.array(sorted({len(each) for each in _TEXTS}), np.int64)
-_LONGEST = 6 * int(_SIZES[-1]) + 100
-"""Of a placeholder whose characters are all written by their numbers, with blanks."""
+_ESCAPED = re.compile(r"[\x00-\x1f\"\\/]")
+"""Characters that JSON has other escapes for than their numbers."""
 
 
-def doubts_of(*, full_identity: bool) -> Doubts:
-    """What finds them: rows with a placeholder for a value, and deletes, unless all of those have whole rows (*full_identity*)."""
+def doubts_of(modes: DebeziumModes) -> Doubts:
+    """What finds them: rows with a placeholder for a value, and former rows that may not be whole, as the connector of these *modes* writes them."""
+    placeholders = _Placeholders(placeholders_of(modes.unavailable).in_json)
 
     def found(program: Program, texts: Texts) -> NDArray[np.int64]:
         messages = program.row_messages[: program.rows]
         if not program.known.by_schema:
             return messages[:0]
         is_doubtful = np.zeros(len(messages), np.bool_)
-        if not full_identity:
-            is_doubtful |= program.row_ops[: program.rows] == Op.RETRACT
+        if not modes.full_identity:
+            ops = program.row_ops[: program.rows]
+            is_doubtful |= ops == Op.RETRACT
+            if program.known.connector == b"postgresql":
+                is_doubtful |= ops == Op.CORRECT_FROM
         for column in program.slots.values():
             words = program.words(column)[program.row_images[: program.rows]].view(np.uint64)
-            is_doubtful |= _placeholders(words, texts)
+            is_doubtful |= placeholders.found(words, texts)
         return messages[is_doubtful]
 
     return found
 
 
-def _placeholders(words: NDArray[np.uint64], texts: Texts) -> NDArray[np.bool_]:
-    """Which values are none, but stand for one that did not change."""
-    kinds = _kinds(words)
-    sizes = (words >> np.uint64(at.START_BITS) & np.uint64(at.LENGTH_MASK)).astype(np.int64)
-    starts = (words & np.uint64(at.START_MASK)).astype(np.int64)
-    maybe = (kinds == at.TEXT) & np.isin(sizes, _SIZES)
-    maybe |= ((kinds == at.ESCAPED) | (kinds == at.NESTED)) & (sizes <= _LONGEST)
-    found = np.zeros(len(words), np.bool_)
-    for row in np.flatnonzero(maybe).tolist():
-        text = texts.between(int(starts[row]), int(starts[row] + sizes[row]))
-        if kinds[row] == at.TEXT:
-            found[row] = text in _TEXTS
-        elif kinds[row] == at.NESTED:
-            found[row] = orjson.loads(text) in PLACEHOLDERS
-        else:
-            # Of its characters only numbers can be escapes.
-            found[row] = b"\\u" in text and orjson.loads(b'"' + text + b'"') in PLACEHOLDERS
-    return found
+class _Placeholders:
+    """Values that are none, but stand for one that did not change."""
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self._values = values
+        self._texts = frozenset(each.encode() for each in values if isinstance(each, str))
+        self._sizes = np.array(sorted({len(each) for each in self._texts}), np.int64)
+        self._has_others = any(map(_ESCAPED.search, (each for each in values if isinstance(each, str))))
+        # Characters may all be written by their numbers, with blanks.
+        self._longest = 6 * int(self._sizes[-1]) + 100
+
+    def found(self, words: NDArray[np.uint64], texts: Texts) -> NDArray[np.bool_]:
+        """Which values of a column are such."""
+        kinds = _kinds(words)
+        sizes = (words >> np.uint64(at.START_BITS) & np.uint64(at.LENGTH_MASK)).astype(np.int64)
+        starts = (words & np.uint64(at.START_MASK)).astype(np.int64)
+        maybe = (kinds == at.TEXT) & np.isin(sizes, self._sizes)
+        maybe |= ((kinds == at.ESCAPED) | (kinds == at.NESTED)) & (sizes <= self._longest)
+        found = np.zeros(len(words), np.bool_)
+        for row in np.flatnonzero(maybe).tolist():
+            text = texts.between(int(starts[row]), int(starts[row] + sizes[row]))
+            if kinds[row] == at.TEXT:
+                found[row] = text in self._texts
+            elif kinds[row] == at.NESTED:
+                found[row] = orjson.loads(text) in self._values
+            else:
+                # Of most only numbers can be escapes.
+                is_maybe = self._has_others or b"\\u" in text
+                found[row] = is_maybe and orjson.loads(b'"' + text + b'"') in self._values
+        return found
 
 
 def _kinds(words: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -77,13 +77,13 @@ class EventReader:
             where,
             _unlike,
             lambda: self._key_fields(key, where),
-            full_identity=self._modes.full_identity,
+            self._modes,
         )
 
     @property
-    def full_identity(self) -> bool:
-        """See :class:`connectors.readers.kafka.messages.modes.DebeziumModes`."""
-        return self._modes.full_identity
+    def modes(self) -> DebeziumModes:
+        """Of the connector."""
+        return self._modes
 
     def plain_source(self, value: bytes) -> Mapping[str, Any] | None:
         """The ``source`` of a message that stands in the converter's own form; None of another one."""

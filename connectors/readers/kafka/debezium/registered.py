@@ -86,7 +86,7 @@ class RegisteredEvents(Generic[S]):
             where,
             self._unlike,
             lambda: self._key_fields(key, where),
-            full_identity=self._modes.full_identity,
+            self._modes,
         )
         return () if found is None else (found,)
 

@@ -14,6 +14,7 @@ from connectors.readers.kafka.formats.schemas import UNTOLD, inferred, told
 from connectors.readers.kafka.formats.tables import FlatFormat
 from connectors.readers.kafka.formats.values import rows_of
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent, Watermark
+from connectors.readers.kafka.messages.modes import DEFAULT_MODES, DebeziumModes
 from connectors.readers.kafka.messages.parsing import parsed
 from connectors.readers.kafka.messages.timestamps import time_us
 from connectors.readers.kafka.messages.whole_rows import only_key_sent
@@ -35,7 +36,7 @@ class FlatDecoder:
         format: its table.
         zone: of TIMESTAMPs that are written without one.
         tells: events say what schema their message has; else they say none, for rows whose schema a plan knows.
-        full_identity: see :class:`connectors.readers.kafka.messages.modes.DebeziumModes`.
+        modes: of a connector of Debezium's.
     """
 
     def __init__(
@@ -44,10 +45,10 @@ class FlatDecoder:
         *,
         zone: str = "UTC",
         tells: bool = True,
-        full_identity: bool = False,
+        modes: DebeziumModes = DEFAULT_MODES,
     ) -> None:
         self.format = format
-        self._tells, self._full_identity = tells, full_identity
+        self._tells, self._modes = tells, modes
         self._written = replace(format.written, zone=zone)
         self._told: dict[tuple[TableName, str], RowSchema] = {}
         self._inferred: dict[TableName, RowSchema] = {}
@@ -97,9 +98,9 @@ class FlatDecoder:
         return self._inferred
 
     @property
-    def full_identity(self) -> bool:
-        """See :class:`connectors.readers.kafka.messages.modes.DebeziumModes`."""
-        return self._full_identity
+    def modes(self) -> DebeziumModes:
+        """Of a connector of Debezium's."""
+        return self._modes
 
     def source(self, value: bytes) -> Mapping[str, Any]:
         """The envelope's ``source`` of a message, where its format has such a thing."""
@@ -153,7 +154,7 @@ class FlatDecoder:
                 keyed=keyed,
             )
             if isinstance(source, dict):
-                event = settled(event, source, lambda: self._key_fields(key), full_identity=self._full_identity)
+                event = settled(event, source, lambda: self._key_fields(key), self._modes)
             events.append(event)
         return tuple(events)
 

@@ -63,10 +63,10 @@ class InferringLocator(Locator):
     def __init__(self, decoder: FlatDecoder, form: JsonForm, lone: Lone = never) -> None:
         self._key_path, self._key_prefix = decoder.format.key, decoder.format.key_prefix
         told = (self._key_path,) if self._key_path else ()
-        doubts = doubts_of(full_identity=decoder.full_identity) if decoder.format.source else None
+        doubts = doubts_of(decoder.modes) if decoder.format.source else None
         super().__init__(replace(form, told=told), self._known, lone, doubts)
         self._decoder = decoder
-        self._plain = FlatDecoder(decoder.format, tells=False, full_identity=decoder.full_identity)
+        self._plain = FlatDecoder(decoder.format, tells=False, modes=decoder.modes)
 
     def runs(self, batch: Batch) -> Iterator[list[LocatedRows] | int]:
         """See :meth:`Locator.runs`."""

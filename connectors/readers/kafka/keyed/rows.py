@@ -13,11 +13,13 @@ from typing import Any
 
 from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.debezium.changes import with_known
+from connectors.readers.kafka.debezium.placeholders import placeholders_of
 from connectors.readers.kafka.debezium.schemas import UNLIKE_A_SCHEMA, columns_of
 from connectors.readers.kafka.formats.schemas import UNTOLD, inferred
 from connectors.readers.kafka.keyed.keys import key_fields
 from connectors.readers.kafka.keyed.names import table_of
 from connectors.readers.kafka.messages.events import Conventions, Event, RowSchema
+from connectors.readers.kafka.messages.modes import DEFAULT_MODES
 from connectors.readers.kafka.messages.parsing import parsed
 from historian.errors import UnsupportedEvent
 from historian.names import TableName
@@ -76,6 +78,7 @@ class KeyedRows:
         topic: whose name tells the table's where no message does.
         written: how values are written without a schema.
         tells: events say what schema their message has, where it stands in none.
+        unavailable: see :class:`connectors.readers.kafka.messages.modes.DebeziumModes`.
     """
 
     def __init__(
@@ -86,9 +89,11 @@ class KeyedRows:
         written: Conventions,
         writers: Writers | None = None,
         tells: bool = True,
+        unavailable: str = DEFAULT_MODES.unavailable,
     ) -> None:
         self._form, self._table = form, table_of(topic)
         self._written, self._writers, self._tells = written, writers, tells
+        self._placeholders = placeholders_of(unavailable)
         self._schemas: dict[tuple[Hashable, ...], RowSchema] = {}
         self._inferred: dict[TableName, RowSchema] = {}
         self._last: _Part | None = None
@@ -113,7 +118,7 @@ class KeyedRows:
         op = "d" if is_gone else str(added.get("op") or "u")
         if op not in ("c", "r", "u", "d"):
             raise self._unlike(where, f"`{self._form.added}op` is {op!r}")
-        after, unknown = with_known(None, row) if self._form.added else (row, ())
+        after, unknown = with_known(None, row, self._placeholders) if self._form.added else (row, ())
         return (
             Event(
                 table=table,

@@ -84,6 +84,7 @@ class Event:
         keyed: ``before`` has the columns of the key alone.
         unknown: fields of ``after`` whose values the message does not have.
         former_name: of the table, in plans of earlier releases; None: the same.
+        moved: what this and another event have in common if both are one change of the key; "": it is none for sure.
     """
 
     table: TableName
@@ -97,6 +98,7 @@ class Event:
     keyed: bool = False
     unknown: tuple[str, ...] = ()
     former_name: TableName | None = None
+    moved: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,14 +17,16 @@ class DebeziumModes:
         decimals: "precise", "double" or "string", of ``decimal.handling.mode``.
         binary: "bytes", "base64", "base64-url-safe" or "hex", of ``binary.handling.mode``.
         temporal: of ``time.precision.mode``.
-        full_identity: all tables of PostgreSQL's have REPLICA IDENTITY FULL, so that deletes have whole rows; else they are
-            by their keys alone.
+        full_identity: all tables of PostgreSQL's have REPLICA IDENTITY FULL, so that former rows are whole; else deletes are by
+            their keys alone, and updates have none.
+        unavailable: ``unavailable.value.placeholder``.
     """
 
     decimals: str = "precise"
     binary: str = "bytes"
     temporal: str = "adaptive_time_microseconds"
     full_identity: bool = False
+    unavailable: str = "__debezium_unavailable_value"
 
     def over(self, written: Conventions) -> Conventions:
         """*written* as this connector writes."""

@@ -1,25 +1,38 @@
-"""TiCDC's open protocol: several events a message, their keys in its key and their values in its value."""
+"""TiCDC's open protocol: several events a message, whose columns say their types by number."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from connectors.readers.kafka.messages.events import Conventions, Event, Field, RowSchema, SqlEvent, Watermark
-from connectors.readers.kafka.messages.parsing import parsed
-from connectors.readers.kafka.messages.timestamps import time_us
-from connectors.readers.kafka.messages.whole_rows import only_key_sent
-from historian.errors import UnsupportedEvent
+from connectors.readers.kafka.messages.events import Conventions, Field, RowSchema
+from connectors.readers.kafka.tidb.decoder import TidbProtocol
+from connectors.readers.kafka.tidb.framing import pairs_of
+from connectors.readers.kafka.tidb.go_quotes import unescaped
 from historian.names import TableName
 from historian.schema.snapshots import Column, ColumnType
 
-__all__ = ["OpenProtocol"]
+__all__ = ["OPEN_PROTOCOL", "OpenRows"]
 
-_VERSION = 1
-_ROW, _STATEMENT, _RESOLVED = 1, 2, 3
+OPEN_PROTOCOL = TidbProtocol(
+    title="TiCDC's open protocol",
+    shape="version 1: lengths of 8 bytes, each before a JSON object",
+    kind="t",
+    ops={1: None},
+    statements=frozenset((2,)),
+    watermark=3,
+    time="ts",
+    database="scm",
+    table="tbl",
+    sql="q",
+    data="u",
+    deleted="d",
+    old="p",
+    cut={"ohk": "ohk: true", "ccl": "ccl: a place in a storage"},
+)
+
 _BINARY, _HANDLE, _PRIMARY, _NULLABLE, _UNSIGNED = 0x01, 0x02, 0x08, 0x40, 0x80
 _CHARSET, _COLLATION = "utf8mb4", "utf8mb4_bin"
 _INTEGERS = {1: "tinyint", 2: "smallint", 3: "int", 8: "bigint", 9: "mediumint"}
@@ -43,129 +56,56 @@ _TEXTS = {15: "long", 249: "tiny", 250: "medium", 251: "long", 252: "", 253: "lo
 
 _ENCODED = (249, 250, 251, 252)
 _ESCAPED = (15, 253, 254)
-_ESCAPE = re.compile(r'(\\(?:[abfnrtv\\"]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}))')
-_CONTROLS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
-class OpenProtocol:
-    """Reads messages. Not for several threads at once.
+class OpenRows:
+    """The protocol's own part, see :class:`connectors.readers.kafka.tidb.decoder.TidbRows`.
 
     Args:
         zone: of TIMESTAMPs, in which the changefeed runs.
     """
 
     def __init__(self, *, zone: str = "UTC") -> None:
-        self._written = Conventions(labels="number", documents="text", zone=zone, whole=True)
+        self.written = Conventions(labels="number", documents="text", zone=zone, whole=True)
         self._schemas: dict[tuple[Any, ...], RowSchema] = {}
 
-    def events(
+    def events(self, key: bytes | None, value: bytes | None) -> list[dict[str, Any]]:
+        """Of each the fields of its part of the key and of the value."""
+        return [{**body, **head} for head, body in pairs_of(key or b"", value or b"")]
+
+    def database(self, event: Mapping[str, Any]) -> str:
+        """As the event tells it."""
+        return str(event.get("scm") or "")
+
+    def value(self, told: Any) -> Any:
+        """Of BLOBs and BINARYs bytes, else as JSON has it."""
+        return _value(told)
+
+    def is_key(self, row: Mapping[str, Any], schema: RowSchema) -> bool:
+        """Whether it has no other column."""
+        return row.keys() == {*(schema.key or ())}
+
+    def schema(
         self,
-        key: bytes | None,
-        value: bytes | None,
-        where: str,
-        time_us: int = 0,  # noqa: ARG002 messages tell when the source changed the row
-    ) -> tuple[Event | SqlEvent | Watermark, ...]:
-        """The events of a message, see :class:`connectors.readers.kafka.messages.events.Decoder`.
-
-        Raises:
-            UnsupportedEvent: it is none of this protocol, or an event's row is not in it.
-        """
-        try:
-            pairs = _pairs(key or b"", value or b"")
-            return tuple(self._event(*pair, number, where) for number, pair in enumerate(pairs))
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise UnsupportedEvent(
-                "a message is none of TiCDC's open protocol",
-                where=where,
-                expected="version 1: lengths of 8 bytes, each before a JSON object",
-                found=str(error),
-                next_step="correct source.topics, or source.format",
-            ) from None
-
-    def _event(
-        self, key: dict[str, Any], value: dict[str, Any], number: int, where: str
-    ) -> Event | SqlEvent | Watermark:
-        at_us, kind = time_us(key["ts"]), key["t"]
-        if kind == _RESOLVED:
-            return Watermark(time_us=at_us)
-        if kind == _STATEMENT:
-            sql = value["q"]
-            if not isinstance(sql, str) or not sql:
-                raise ValueError("a statement without text")
-            return SqlEvent(sql=sql, database=str(key.get("scm") or ""), event_time_us=at_us)
-        if kind != _ROW:
-            raise ValueError(f"an event of type {kind!r}")
-        if key.get("ohk") or key.get("ccl"):
-            found = "ohk: true" if key.get("ohk") else "ccl: a place in a storage"
-            raise only_key_sent(where, found, "set at the changefeed: large-message-handle-option=none")
-        columns = value.get("u") or value.get("d")
-        if not isinstance(columns, dict) or not columns:
-            raise ValueError("an event without `u` and `d`")
-        gone, former = "u" not in value, value.get("p")
-        row = {name: _value(each) for name, each in columns.items()}
-        before = None
-        if gone:
-            before = row
-        elif former:
-            # What did not change may be left out of the former row.
-            before = {**row, **{name: _value(each) for name, each in former.items()}}
-        schema = self._schema(columns)
-        return Event(
-            table=TableName(str(key["scm"]), str(key["tbl"])),
-            schema=schema,
-            # Without a former row an update looks as an insert does, where the changefeed sends none at all.
-            op="d" if gone else "u" if former else "c",
-            before=before,
-            after=None if gone else row,
-            event_time_us=at_us,
-            number=number,
-            written=self._written,
-            keyed=gone and set(row) == set(schema.key or ()),
+        event: Mapping[str, Any],  # noqa: ARG002 each column tells its type
+        table: TableName,  # noqa: ARG002
+        told: Mapping[str, Any],
+        *,
+        is_gone: bool,  # noqa: ARG002
+    ) -> RowSchema:
+        """By the types and flags of columns."""
+        columns = tuple(
+            (name, each["t"], int(each.get("f") or 0), each.get("h") is True) for name, each in told.items()
         )
-
-    def _schema(self, columns: Mapping[str, Any]) -> RowSchema:
-        told = tuple(
-            (name, each["t"], int(each.get("f") or 0), each.get("h") is True) for name, each in columns.items()
-        )
-        held = self._schemas.get(told)
+        held = self._schemas.get(columns)
         if held is None:
-            primary = tuple(name for name, _, flags, _ in told if flags & _PRIMARY)
-            key = primary or tuple(name for name, _, flags, handle in told if handle or flags & _HANDLE)
-            fields = tuple(_field(name, code, flags, is_key=name in key) for name, code, flags, _ in told)
+            primary = tuple(name for name, _, flags, _ in columns if flags & _PRIMARY)
+            key = primary or tuple(name for name, _, flags, handle in columns if handle or flags & _HANDLE)
+            fields = tuple(_field(name, code, flags, is_key=name in key) for name, code, flags, _ in columns)
             # A delete may be of the key alone, which says nothing of other columns.
-            certainty = "names" if {*key} == {name for name, *_ in told} else "type_names"
-            held = self._schemas[told] = RowSchema(fields=fields, key=key, certainty=certainty)
+            certainty = "names" if {*key} == {name for name, *_ in columns} else "type_names"
+            held = self._schemas[columns] = RowSchema(fields=fields, key=key, certainty=certainty)
         return held
-
-
-def _pairs(key: bytes, value: bytes) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """The keys and values of a message's events."""
-    keys = _parts(key[8:])
-    if int.from_bytes(key[:8], "big") != _VERSION or not keys:
-        raise ValueError("no version 1 of the protocol")
-    values = _parts(value) or [b""] * len(keys)
-    if len(values) != len(keys):
-        raise ValueError(f"{len(keys)} keys and {len(values)} values")
-    return [(_object(each), _object(body) if body else {}) for each, body in zip(keys, values, strict=True)]
-
-
-def _parts(body: bytes) -> list[bytes]:
-    """What stands behind each other, each with its length before it."""
-    found, at = list[bytes](), 0
-    while at < len(body):
-        size = int.from_bytes(body[at : at + 8], "big", signed=True)
-        if size < 0 or at + 8 + size > len(body):
-            raise ValueError("a length that leads beyond the end")
-        found.append(body[at + 8 : at + 8 + size])
-        at += 8 + size
-    return found
-
-
-def _object(text: bytes) -> dict[str, Any]:
-    found = parsed(text, exact=True)
-    if not isinstance(found, dict):
-        raise TypeError("no object")
-    return found
 
 
 def _field(name: str, code: Any, flags: int, *, is_key: bool) -> Field:
@@ -197,25 +137,5 @@ def _value(column: Mapping[str, Any]) -> Any:
             raise ValueError(f"no base64: {error}") from None
         return body if is_bytes else body.decode("utf-8")
     if code in _ESCAPED and is_bytes:
-        return _unescaped(value)
+        return unescaped(value)
     return value
-
-
-def _unescaped(text: str) -> bytes:
-    """Bytes that are written as Go's ``strconv.Quote`` writes a string, without its quotes.
-
-    A byte that is no text stands there by its number; so does a character that is not printable, whose bytes are those of UTF-8.
-    """
-    plain = _ESCAPE.sub("", text)
-    if "\\" in plain:
-        raise ValueError(f"an escape that is none of Go's: {text[:60]}")
-    return b"".join(
-        _unescaped_one(part[1:]) if part.startswith("\\") else part.encode("utf-8") for part in _ESCAPE.split(text)
-    )
-
-
-def _unescaped_one(escape: str) -> bytes:
-    kind, digits = escape[0], escape[1:]
-    if not digits:
-        return _CONTROLS.get(kind, kind).encode("ascii")
-    return bytes.fromhex(digits) if kind == "x" else chr(int(digits, 16)).encode("utf-8")

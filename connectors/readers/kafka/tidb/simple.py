@@ -7,19 +7,32 @@ from datetime import datetime, timezone
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from connectors.readers.kafka.messages.events import Conventions, Event, RowSchema, SqlEvent, Watermark
+from connectors.readers.kafka.messages.events import Conventions, RowSchema
 from connectors.readers.kafka.messages.parsing import parsed
-from connectors.readers.kafka.messages.timestamps import time_us
-from connectors.readers.kafka.messages.whole_rows import only_key_sent
+from connectors.readers.kafka.tidb.decoder import TidbProtocol
 from connectors.readers.kafka.tidb.table_schemas import told_schema, untold_schema
-from historian.errors import UnsupportedEvent
 from historian.names import TableName
 
-__all__ = ["SimpleProtocol"]
+__all__ = ["SIMPLE_PROTOCOL", "SimpleRows"]
 
-_STATEMENTS = ("CREATE", "RENAME", "CINDEX", "DINDEX", "ERASE", "TRUNCATE", "ALTER", "QUERY")
-_ROWS = {"INSERT": "c", "UPDATE": "u", "DELETE": "d"}
-_WRITTEN = Conventions(labels="number", documents="text", whole=True)
+SIMPLE_PROTOCOL = TidbProtocol(
+    title="TiCDC's simple protocol",
+    shape='{"version": 1, "type": ..., "commitTs": ...}',
+    kind="type",
+    ops={"INSERT": "c", "UPDATE": "u", "DELETE": "d"},
+    statements=frozenset(("CREATE", "RENAME", "CINDEX", "DINDEX", "ERASE", "TRUNCATE", "ALTER", "QUERY")),
+    watermark="WATERMARK",
+    passed_over=frozenset(("BOOTSTRAP",)),
+    time="commitTs",
+    database="database",
+    table="table",
+    sql="sql",
+    data="data",
+    deleted="old",
+    old="old",
+    cut={"handleKeyOnly": "handleKeyOnly: true", "claimCheckLocation": "claimCheckLocation"},
+)
+
 _REMEMBERED = 10_000
 
 
@@ -27,63 +40,31 @@ def _of_json(value: bytes) -> Any:
     return parsed(value, exact=True)
 
 
-class SimpleProtocol:
-    """Reads messages. What they tell of a table serves for the rows behind them. Not for several threads at once.
+class SimpleRows:
+    """The protocol's own part, see :class:`connectors.readers.kafka.tidb.decoder.TidbRows`.
 
     Args:
         read: makes a message of a value; raises ValueError, TypeError or KeyError where it is none.
     """
+
+    written = Conventions(labels="number", documents="text", whole=True)
 
     def __init__(self, read: Callable[[bytes], Any] = _of_json) -> None:
         self._read = read
         self._told: dict[tuple[TableName, Any], RowSchema] = {}
         self._untold: dict[tuple[tuple[str, ...], bool], RowSchema] = {}
 
-    def events(
-        self,
-        key: bytes | None,  # noqa: ARG002 all is in the value
-        value: bytes | None,
-        where: str,
-        time_us: int = 0,  # noqa: ARG002 messages tell when the source changed the row
-    ) -> tuple[Event | SqlEvent | Watermark, ...]:
-        """The events of a message, see :class:`connectors.readers.kafka.messages.events.Decoder`.
-
-        Raises:
-            UnsupportedEvent: it is none of this protocol, or its row is not in it.
-        """
-        try:
-            if value is not None:
-                return self._events(self._message(value), where)
-            found = "no value"
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            found = str(error)
-        raise UnsupportedEvent(
-            "a message is none of TiCDC's simple protocol",
-            where=where,
-            expected='{"version": 1, "type": ..., "commitTs": ...}',
-            found=found,
-            next_step="correct source.topics, or source.format",
-        )
-
-    def _message(self, value: bytes) -> Mapping[str, Any]:
+    def events(self, key: bytes | None, value: bytes | None) -> list[Mapping[str, Any]]:  # noqa: ARG002 all is in the value
+        """The one of the value, once what it tells of tables is noted."""
+        if value is None:
+            raise ValueError("no value")
         message = self._read(value)
         if not isinstance(message, dict) or message.get("version") != 1:
             raise ValueError(value[:60].decode("utf-8", "replace"))
-        return message
-
-    def _events(self, message: Mapping[str, Any], where: str) -> tuple[Event | SqlEvent | Watermark, ...]:
-        kind = message["type"]
         for name in ("preTableSchema", "tableSchema"):
             if message.get(name):
                 self._note(message[name])
-        if kind == "BOOTSTRAP":
-            return ()
-        at_us = time_us(message["commitTs"])
-        if kind == "WATERMARK":
-            return (Watermark(time_us=at_us),)
-        if kind in _STATEMENTS:
-            return (self._statement(message, at_us),)
-        return (self._row(message, _ROWS[kind], at_us, where),)
+        return [message]
 
     def _note(self, schema: Mapping[str, Any]) -> None:
         if len(self._told) >= _REMEMBERED:
@@ -91,55 +72,32 @@ class SimpleProtocol:
         table = TableName(_database(schema), str(schema["table"]))
         self._told[table, schema["version"]] = told_schema(schema)
 
-    def _statement(self, message: Mapping[str, Any], at_us: int) -> SqlEvent:
-        sql = message["sql"]
-        if not isinstance(sql, str) or not sql:
-            raise ValueError("a statement without text")
-        # The database of names without one: of a rename that of the table before.
-        schema = message.get("preTableSchema") or message.get("tableSchema") or {}
-        return SqlEvent(sql=sql, database=_database(schema), event_time_us=at_us)
+    def database(self, event: Mapping[str, Any]) -> str:
+        """Of the table that it is on; of a rename that of the table before."""
+        return _database(event.get("preTableSchema") or event.get("tableSchema") or {})
 
-    def _row(self, message: Mapping[str, Any], op: str, at_us: int, where: str) -> Event:
-        if message.get("handleKeyOnly") or message.get("claimCheckLocation"):
-            found = "handleKeyOnly: true" if message.get("handleKeyOnly") else "claimCheckLocation"
-            raise only_key_sent(where, found, "set at the changefeed: large-message-handle-option=none")
-        table = TableName(str(message["database"]), str(message["table"]))
-        after = None if op == "d" else _values(message["data"])
-        before = None if op == "c" else _values(message["old"])
-        if before is not None and after is not None:
-            before = {**after, **before}  # what did not change may be left out
-        schema = self._told.get((table, message["schemaVersion"]))
-        if schema is None:
-            names = tuple(after or before or ())
-            schema = self._untold.setdefault((names, op == "d"), untold_schema(names, is_part=op == "d"))
-        return Event(
-            table=table,
-            schema=schema,
-            op=op,
-            before=before,
-            after=after,
-            event_time_us=at_us,
-            written=_WRITTEN,
-            keyed=op == "d" and _may_be_key(before or {}, schema),
-        )
+    def schema(
+        self, event: Mapping[str, Any], table: TableName, told: Mapping[str, Any], *, is_gone: bool
+    ) -> RowSchema:
+        """That of the version which the row names, as far as a message has told it."""
+        found = self._told.get((table, event["schemaVersion"]))
+        names = tuple(told)
+        return found or self._untold.setdefault((names, is_gone), untold_schema(names, is_part=is_gone))
 
+    def value(self, told: Any) -> Any:
+        """As JSON has it, or what an object stands for."""
+        return _plain(told) if isinstance(told, dict) else told
 
-def _may_be_key(row: Mapping[str, Any], schema: RowSchema) -> bool:
-    """Whether a row that is gone is told by its key alone; where no message has told the key, its table's version says."""
-    if schema.key is None:
-        return True
-    return bool(schema.key) and row.keys() == {*schema.key} and len(schema.fields) > len(schema.key)
+    def is_key(self, row: Mapping[str, Any], schema: RowSchema) -> bool:
+        """Where no message has told the key, its table's version says."""
+        if schema.key is None:
+            return True
+        return bool(schema.key) and row.keys() == {*schema.key} and len(schema.fields) > len(schema.key)
 
 
 def _database(schema: Mapping[str, Any]) -> str:
     """The database of a table's schema, which has another name in JSON than in Avro."""
     return str(schema.get("schema") or schema.get("database") or "")
-
-
-def _values(row: Any) -> dict[str, Any]:
-    if not isinstance(row, dict) or not row:
-        raise ValueError("no row in `data` or `old`")
-    return {name: _plain(value) if isinstance(value, dict) else value for name, value in row.items()}
 
 
 def _plain(value: Mapping[str, Any]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -334,6 +335,34 @@ def test_a_value_that_the_log_does_not_hold_is_marked_as_absent_where_the_table_
 
     assert [(0, 1, "a"), (3, 1, None), (0, 2, None), (3, 1, None)] == rows(chunk)
     assert [[False, False], *[[False, True]] * 3] == marked(chunk.rows, ABSENT, 2).tolist()
+
+
+def test_both_events_of_a_changed_key_tell_that_they_are_of_one_change() -> None:
+    part = PartitionRange(
+        topic="t", partition=0, start=5, end=9, bytes_read=1, passages=(Passage(table_id=1, version=3, offset=5),)
+    )
+    version = PlannedVersion(version=3, place=None, edits=(), snapshot=BOTH, segment=0)
+    tables = [PlannedTable(table_id=1, versions=(version,))]
+    texts = [
+        message("c", None, {"id": 1, "v": "a"}),
+        message("d", {"id": 1, "v": None}, None),
+        message("c", None, {"id": 2, "v": "__debezium_unavailable_value"}),
+    ]
+    found, reader = {}, EventReader()
+    for is_read_so in (True, False):
+        maker = ChunkMaker(
+            part, tables, sequence=0, as_text=False, stops=True, normalized=lambda _, is_so=is_read_so: is_so
+        )
+        with contextlib.suppress(UnsupportedEvent):
+            for offset, (key, value) in enumerate(texts, 5):
+                place = b'"db":"d","schema":"shop","connector":"postgresql","lsn":7,"txId":9'
+                event = reader.event(key, value.replace(b'"db":"shop"', place), "")
+                assert isinstance(event, Event)
+                assert [] == list(maker.take(offset, event))
+        (chunk,) = maker.rest()
+        found[is_read_so] = chunk.rows.column("moved").to_pylist() if "moved" in chunk.rows.schema.names else None
+
+    assert {True: [None, "7/9", "7/9"], False: None} == found
 
 
 def test_a_former_row_of_the_key_alone_does_not_tell_a_value_that_is_left_out() -> None:

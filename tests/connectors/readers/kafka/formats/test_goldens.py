@@ -1,7 +1,7 @@
 """Recorded messages of each format, and the rows that they are: one file of ``goldens/`` for each case.
 
 A case is a JSON file: ``format``, ``follows`` (which documentation says so), ``messages``, and what comes of them. A message is its value,
-or an object of ``key``, ``value`` and ``partition``; a value that is a text is taken as it is, ``{"hex": ...}`` is bytes, and ``{"schema": 1, "record": {...}}`` Avro
+or an object of ``key``, ``value``, ``partition`` and ``topic``; a value that is a text is taken as it is, ``{"hex": ...}`` is bytes, and ``{"schema": 1, "record": {...}}`` Avro
 of a schema in ``registry``, or JSON where it has ``json``. In a record ``{"bytes": ...}`` is hex. What may come of them:
 
 - ``rows``: by table, each an operation and the row. Bytes are ``0x...``, moments ISO 8601, decimals text, TIME microseconds.
@@ -12,7 +12,9 @@ of a schema in ``registry``, or JSON where it has ``json``. In a record ``{"byte
 - ``events``, in the place of all these: of each message what its decoder gives, where rows need a state of the table. An event is its
   operation ("d by key" where the key alone is told), its table, and the rows before and after it.
 
-Also there may be ``schema`` (SQL), ``time_zone``, ``debezium`` (how a connector is set), ``message_schema``, ``topic``, and ``plans``: after how many messages a plan ends.
+Also there may be ``schema`` (SQL), ``time_zone``, ``debezium`` (how a connector is set), ``message_schema``, ``topic``, ``schema_topic``, and ``plans``: after how many messages a plan ends.
+``given``: statements for those that stopped tables, each with the count of messages after which it is given, and its table. It ends a plan.
+Where null is given the table is read again from the start.
 """
 
 from __future__ import annotations
@@ -38,10 +40,14 @@ from connectors.readers.kafka.messages.events import Event, SqlEvent
 from connectors.readers.kafka.messages.modes import DebeziumModes
 from connectors.readers.kafka.partitions import Partition
 from connectors.readers.kafka.reader import KafkaReader
+from connectors.recovery.overriding import override
+from connectors.recovery.replaying import earliest, replay
 from connectors.tracking.schema_file import catalog_of
 from connectors.tracking.tracker import Tracker
 from historian.changelog.operations import Op, physical_name
 from historian.errors import HistorianError
+from historian.names import TableName
+from historian.plans.plans import Plan
 from historian.store import Store
 from logs.topic_messages import body, recorded_writers
 from logs.topic_streams import Message, batch_of
@@ -49,6 +55,9 @@ from logs.topic_streams import Message, batch_of
 _ALL = sorted((Path(__file__).parent / "goldens").glob("*.json"))
 OF_EVENTS = [path for path in _ALL if '"events":' in path.read_text(encoding="utf-8")]
 GOLDENS = [path for path in _ALL if path not in OF_EVENTS]
+
+
+_MESSAGE = {"key", "value", "partition", "topic"}
 
 
 class Topic:
@@ -64,9 +73,9 @@ class Topic:
             self.held.setdefault(partition, [])
 
     def _made(self, given: Any) -> tuple[Partition, Message]:
-        whole = given if isinstance(given, dict) and given.keys() <= {"key", "value", "partition"} else {"value": given}
+        whole = given if isinstance(given, dict) and given.keys() <= _MESSAGE else {"value": given}
         key, value = (body(whole.get(name), self.registry) for name in ("key", "value"))
-        return ("t", int(whole.get("partition", 0))), (key, value)
+        return (whole.get("topic", "t"), int(whole.get("partition", 0))), (key, value)
 
     def bring(self, count: int) -> None:
         for partition, message in self.waiting[:count]:
@@ -111,6 +120,7 @@ def tracked(case: Mapping[str, Any], topic: Topic, url: str) -> Generator[Tracke
             zone=case.get("time_zone", "UTC"),
             modes=DebeziumModes(**case.get("debezium", {})),
             message_schema=json.dumps(case.get("message_schema", "")),
+            schema_topic=case.get("schema_topic", ""),
         )
     )
     reader._client = reader._administration = topic  # type: ignore[assignment]
@@ -127,17 +137,33 @@ def tracked(case: Mapping[str, Any], topic: Topic, url: str) -> Generator[Tracke
         )
 
 
+def plans_of(tracker: Tracker, number: int, given: tuple[TableName, str | None] | None) -> Iterator[Plan]:
+    """The plans behind one, and what a statement makes that is *given* behind them."""
+    while (plan := tracker.plan_after(number)) is not None:
+        number = plan.number
+        yield plan
+    if given is None:
+        return
+    table, sql = given
+    if sql is None:
+        replay(tracker, tracker.history.catalog.tables[table].table_id, earliest(tracker))
+    else:
+        override(tracker, table, sql)
+    yield tracker.stored(number + 1)
+
+
 def came_of(case: Mapping[str, Any], directory: Path) -> dict[str, Any]:
     """What comes of the messages of *case*, under the names that goldens have for it."""
     topic, rows, number = Topic(case["messages"], case.get("registry", {})), dict[str, list[list[Any]]](), 0
     segments: dict[str, list[int]] = {}
     passed_over = Counter[str]()
     url = f"sqlite:///{directory}/store.db"
-    plans = [*case.get("plans", ()), len(case["messages"])]
+    given = {count: (TableName(*name.split(".")), sql) for count, name, sql in case.get("given", ())}
+    plans = sorted({*case.get("plans", ()), *given, len(case["messages"])})
     for before, upto in zip([0, *plans], plans, strict=False):
         topic.bring(upto - before)
         with tracked(case, topic, url) as tracker:
-            while (plan := tracker.plan_after(number)) is not None:
+            for plan in plans_of(tracker, number, given.get(upto)):
                 number = plan.number
                 for planned in plan.ranges:
                     passed_over.update(dict(planned.passed_over))

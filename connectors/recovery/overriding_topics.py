@@ -1,0 +1,322 @@
+"""A statement given for a stopped table of topics: what partitions held back from its stop on is told again, for it alone.
+
+In the partition of the statement or row that stopped it, the table stops right there. In others it stops at their first row from behind that, by
+the source's time. What stands before has been delivered, and is not read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from connectors.readers.base import Bound, SchemaMet, Statement
+from connectors.recovery.given_statements import catalog_with, edits_of, resolved_edits
+from connectors.tracking.rereading import passages_before
+from connectors.tracking.stop_reasons import emptied_apart, why_stopped
+from connectors.tracking.topics.met_schemas import MetSchemas
+from connectors.tracking.walk import Walk
+from historian.charsets.client_text import printable
+from historian.ddl import StatementContext, resolve
+from historian.errors import ConfigError, UnknownTable
+from historian.history.prefix import covers
+from historian.history.timeline import TimelineEntry
+from historian.names import TableName
+from historian.plans.plans import PartitionRange, Plan, Quarantine
+from historian.plans.segments import resumed_table, retracts
+from historian.positions import KAFKA, LogPosition, TopicOffsets
+from historian.positions.places import Place
+from historian.schema.applying import apply_all
+from historian.schema.edits import Edit, RenameTable
+from historian.schema.gaps import ResumeTable
+from historian.schema.snapshots import Snapshot
+from historian.store import Store
+
+if TYPE_CHECKING:
+    from connectors.tracking.tracker import Tracker
+    from historian.history.history import History
+    from historian.history.versions import Version
+
+__all__ = ["Overridden", "told_again"]
+
+_Told = tuple[list[SchemaMet | Statement], Bound]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overridden:
+    """What a given statement makes.
+
+    Attributes:
+        before: up to where the table's rows were delivered.
+        entries: of the timeline, at least one: the statement's, and those of what follows on the table.
+        plan: with the rows that were held back; None: the table has none that are wanted.
+    """
+
+    before: LogPosition
+    entries: tuple[TimelineEntry, ...]
+    plan: Plan | None
+
+
+def told_again(
+    tracker: Tracker, stop: tuple[int, TableName, Quarantine], sql: str, first: Plan, last: Plan
+) -> Overridden | None:
+    """Follows a stopped table from its stop on, as if *sql* had stood there. Stores nothing.
+
+    Args:
+        stop: the table's id, its name then, and why it stopped.
+        first, last: the plan in which it stopped, and the last one.
+
+    Returns:
+        None where nothing stands at the stop.
+
+    Raises:
+        ConfigError: the statement is not understood, not on that table, or not what rows behind it tell.
+        UnknownTable: another table has its name by now.
+        LogPurged: messages behind the stop are gone.
+    """
+    table_id, name, quarantine = stop
+    delivered = _delivered(first, table_id, quarantine.place)
+    told = tuple(_scanned(tracker, first, last))
+    items = [item for found, _ in told for item in found]
+    cause = next((item for item in items if item.place == quarantine.place and _is_of(item, name)), None)
+    if cause is None:
+        return None
+    history, before = tracker.store.history(), _overlaid(first.start, delivered)
+    held = _held(history, first, table_id)
+    entry, own = _given(history, held, cause, name, sql, before)
+    history.record(entry)
+    met = MetSchemas(history, passages_before(tracker, before))
+    with closing(Store.open("sqlite://")) as scratch:
+        names = {name, own.name} | ({held.snapshot.name} if held is not None and held.snapshot is not None else set())
+        walk = Walk(
+            history,
+            entry.number,
+            scratch,
+            names.__contains__,
+            KAFKA,
+            before,
+            topics=met,
+        )
+        known = entry.number - 1 if held is None else held.number
+        following = _Following(walk, own.table_id, names, cause, known)
+        for item in items:
+            # Of what stood before the stop nothing is the table's any more.
+            if item.place.offset >= delivered.get(item.place.file, 0):
+                following.take(item)
+    entries = (entry, *(replace(each, corrects=True) for each in walk.new_entries))
+    for each in entries[1:]:
+        history.record(each)
+    versions = tracker.type_options.applied(history.versions_of(own.table_id))
+    kept = [each for each in versions if held is not None and each.number == held.number]
+    new = [each for each in versions if each.number >= entry.number]
+    again = walk.quarantines.get(own.table_id)
+    table = resumed_table([*kept, *new], entry.number - 1, tracker.captured, again)
+    if table is None:
+        return Overridden(before=before, entries=entries, plan=None)
+    ranges = met.ranges(_held_back(told, delivered), (table,))
+    plan = tracker.plan_behind(
+        last, start=before, end=last.end, ranges=ranges, tables=(table,), version=history.last_number
+    )
+    return Overridden(before=before, entries=entries, plan=plan)
+
+
+def _is_of(item: SchemaMet | Statement, name: TableName) -> bool:
+    return isinstance(item, Statement) or item.table == name
+
+
+def _delivered(first: Plan, table_id: int, place: Place) -> dict[str, int]:
+    """Of partitions in the plan in which a table stopped, the offset up to which its rows were delivered."""
+    found = {place.file: place.offset}
+    for file in {part.file for part in first.ranges if isinstance(part, PartitionRange)} - {place.file}:
+        parts = [part for part in first.ranges if isinstance(part, PartitionRange) and part.file == file]
+        passages = {each for part in parts for each in part.passages if each.table_id == table_id}
+        if any(each.is_read for each in passages):
+            found[file] = max(part.end for part in parts)
+            for passage in sorted(passages, key=lambda each: -each.offset):
+                if passage.is_read:
+                    break
+                found[file] = passage.offset
+    return found
+
+
+def _overlaid(start: LogPosition, delivered: Mapping[str, int]) -> LogPosition:
+    offsets = dict(start.offsets)
+    for file, offset in delivered.items():
+        topic, _, number = file.rpartition(":")
+        offsets[topic, int(number)] = max(offset, offsets.get((topic, int(number)), 0))
+    return replace(start, gtids=str(TopicOffsets.of(offsets)))
+
+
+def _scanned(tracker: Tracker, first: Plan, last: Plan) -> Iterator[_Told]:
+    """What the topics tell from one plan to another one, by plans, so that it comes in the order in which it came."""
+    at, plan = first.start, first
+    while True:
+        # A plan may have more than one watermark, behind each of which a scan ends.
+        while not covers(at, plan.end):
+            found = list(tracker.reader.scan(at, until=plan.end))
+            if not found:
+                break
+            bound = found[-1]
+            assert isinstance(bound, Bound)  # noqa: S101 a scan of topics ends with it
+            yield _whole([each for each in found if isinstance(each, SchemaMet | Statement)], bound, plan)
+            at = bound.position
+        if plan.number >= last.number:
+            return
+        plan = tracker.stored(plan.number + 1)
+
+
+def _whole(items: list[SchemaMet | Statement], bound: Bound, plan: Plan) -> _Told:
+    """With what *plan* knows to have come before: a scan that begins earlier than the connector's own does not."""
+    known = [part for part in plan.ranges if isinstance(part, PartitionRange)]
+    parts = []
+    for part in bound.partitions:
+        repeats = [part.repeated, *(each.repeated for each in known if each.file == part.file)]
+        parts.append(replace(part, repeated=_joined([each for found in repeats for each in found])))
+    return items, replace(bound, partitions=tuple(parts))
+
+
+def _joined(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    found = list[tuple[int, int]]()
+    for begin, end in sorted(spans):
+        if found and begin <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((begin, end))
+    return tuple(found)
+
+
+def _held(history: History, first: Plan, table_id: int) -> Version | None:
+    """The table's version before its stop; None: it was never known."""
+    if not table_id:
+        return None
+    planned = next((table for table in first.tables if table.table_id == table_id), None)
+    number = first.version if planned is None else planned.versions[-1].version
+    for version in reversed(history.versions_of(table_id)):
+        if version.number <= number and version.snapshot is not None:
+            return version
+    raise UnknownTable("the table has no schema before its stop", where=f"table id {table_id} at {first.start}")
+
+
+def _given(
+    history: History,
+    held: Version | None,
+    cause: SchemaMet | Statement,
+    name: TableName,
+    sql: str,
+    before: LogPosition,
+) -> tuple[TimelineEntry, Snapshot]:
+    """The entry of the given statement, and the table behind it."""
+    database = name.database
+    if isinstance(cause, Statement):
+        context = replace(cause.context, database=cause.context.database or database)
+    else:
+        context = StatementContext(database=database, charset="utf8mb4", collation="utf8mb4_bin")
+    resumed: tuple[Edit, ...] = ()
+    table_id = 0
+    if held is not None and held.snapshot is not None:
+        table_id = held.table_id
+        reason = f"a statement was given for the event at {cause.place}"
+        resumed = (
+            ResumeTable(table=held.name, snapshot=held.snapshot, unknown_since=None, loses_rows=False, reason=reason),
+        )
+        if held.name != name:
+            resumed += (RenameTable(table=held.name, table_id=table_id, new=name),)
+    names = {name} if held is None else {name, held.name}
+    catalog = apply_all(resumed, catalog_with(history.catalog, table_id, None, name, names))
+    edits = resolved_edits(sql, context, catalog, name)
+    if isinstance(cause, Statement) and cause.apart and any(map(retracts, edits)):
+        raise ConfigError("the given statement empties the table", problems=(emptied_apart(sql),), where=str(name))
+    after = apply_all(edits, catalog).tables
+    own = next(
+        (each for each in after.values() if each.table_id == table_id or (not table_id and each.name == name)), None
+    )
+    if own is None:
+        raise ConfigError("the given statement leaves no table of that name", problems=(sql,), where=str(name))
+    entry = TimelineEntry(
+        number=history.last_number + 1,
+        place=cause.place,
+        position=before,
+        edits=(*resumed, *edits),
+        statement=sql,
+        database=context.database,
+        event_time_us=cause.event_time_us,
+        server=before.server,
+        corrects=True,
+    )
+    return entry, own
+
+
+class _Following:
+    """Takes what is told behind a given statement, for one table.
+
+    Args:
+        walk: that begins behind the statement's entry.
+        names: all that the table has had, which grow.
+        cause: what stopped it; *known*: number of the last entry before it.
+    """
+
+    def __init__(
+        self, walk: Walk, table_id: int, names: set[TableName], cause: SchemaMet | Statement, known: int
+    ) -> None:
+        self._walk, self._table_id, self._names, self._cause = walk, table_id, names, cause
+        # Statements come in several partitions, and some of them had come before.
+        entries = (entry for entry in walk.history.entries if entry.number <= known)
+        self._seen = {(entry.statement, entry.event_time_us) for entry in entries}
+        self._is_changed = False
+
+    def take(self, item: SchemaMet | Statement) -> None:
+        """Takes the next one from behind the stop, or the stop itself."""
+        if isinstance(item, Statement):
+            self._statement(item)
+        elif item.table in self._names:
+            self._met(item)
+
+    def _met(self, met: SchemaMet) -> None:
+        walk, number = self._walk, self._walk.number
+        given = self._own()
+        walk.take(met)
+        quarantine = walk.quarantines.get(self._table_id)
+        fits = walk.number == number and (quarantine is None or quarantine.place != met.place)
+        if not fits and not self._is_changed and met.event_time_us >= self._cause.event_time_us:
+            told = "nothing" if not met.columns else ", ".join(f"{each.name} {each.type}" for each in met.columns)
+            has = "no such table" if given is None else ", ".join(f"{each.name} {each.type}" for each in given.columns)
+            why = () if quarantine is None else (quarantine.reason,)
+            raise ConfigError(
+                "the table's rows do not fit the given statement",
+                problems=(f"behind the statement it has {has}", f"its rows tell {told}", *why),
+                where=f"{met.table} at {met.place}",
+            )
+
+    def _own(self) -> Snapshot | None:
+        return next((each for each in self._walk.catalog.tables.values() if each.table_id == self._table_id), None)
+
+    def _statement(self, statement: Statement) -> None:
+        walk, own = self._walk, self._own()
+        key = (printable(statement.sql), statement.event_time_us)
+        is_given = isinstance(self._cause, Statement) and self._cause.sql == statement.sql
+        if is_given and self._cause.event_time_us == statement.event_time_us:
+            return  # in another partition it stands once more
+        if own is None or key in self._seen or self._table_id in walk.quarantines:
+            return
+        self._seen.add(key)
+        resolution = resolve(statement.sql, statement.context, walk.catalog)
+        edits = edits_of(resolution.edits, own.name)
+        reason = ""
+        if resolution.kind in ("dml", "not_understood", "rows") and own.name in resolution.tables:
+            reason = why_stopped(resolution, statement.sql)
+        elif statement.apart and any(map(retracts, edits)):
+            edits, reason = (), emptied_apart(statement.sql)
+        if edits:
+            walk.record(statement.place, edits, statement)
+            self._is_changed = True
+            self._names |= {each.new for each in edits if isinstance(each, RenameTable)}
+        if reason:
+            walk.stop(own.name, statement.place, reason, walk.reached, self._table_id)
+
+
+def _held_back(told: tuple[_Told, ...], delivered: Mapping[str, int]) -> tuple[PartitionRange, ...]:
+    """What was not delivered; messages that are no rows were counted."""
+    parts = (part for _, bound in told for part in bound.partitions)
+    begun = (replace(part, start=max(part.start, delivered.get(part.file, 0)), passed_over=()) for part in parts)
+    return tuple(part for part in begun if part.start < part.end)
