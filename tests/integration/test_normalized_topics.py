@@ -185,7 +185,6 @@ def test_a_mirror_of_postgresql_with_its_default_replica_identity_is_the_servers
             "ALTER TABLE public.t ALTER COLUMN b SET STORAGE EXTERNAL",
             "CREATE TABLE public.mark (id INT PRIMARY KEY)",
         )
-        sql("INSERT INTO public.t SELECT i, i, repeat(i::TEXT, 3000) FROM generate_series(1, 20) i")
         settings = postgres_settings(server, kafka, "bare", "postgres") | {"skipped.operations": "none"}
         connect = start_connect(tmp_path / "connect", kafka, settings)
         path = tmp_path / "c.yaml"
@@ -195,6 +194,7 @@ def test_a_mirror_of_postgresql_with_its_default_replica_identity_is_the_servers
             f"sinks: [{{type: delta, path: {tmp_path}/lake, mirror: '{{table}}', changelog: '{{table}}_log'}}]\n"
         )
         try:
+            sql("INSERT INTO public.t SELECT i, i, repeat(i::TEXT, 3000) FROM generate_series(1, 20) i")
             for turn in range(3):
                 for step in range(60):
                     key = numbers.randrange(30)
