@@ -28,7 +28,7 @@ from historian.plans.segments import resumed_table, retracts
 from historian.positions import KAFKA, LogPosition, TopicOffsets
 from historian.positions.places import Place
 from historian.schema.applying import apply_all
-from historian.schema.edits import Edit, RenameTable
+from historian.schema.edits import Edit, ForgetTable, RenameTable
 from historian.schema.gaps import ResumeTable
 from historian.schema.snapshots import Snapshot
 from historian.store import Store
@@ -307,12 +307,14 @@ class _Following:
             reason = why_stopped(resolution, statement.sql)
         elif statement.apart and any(map(retracts, edits)):
             edits, reason = (), emptied_apart(statement.sql)
+        if reason and resolution.kind == "not_understood" and not any(isinstance(e, ForgetTable) for e in edits):
+            edits = (*edits, ForgetTable(table=own.name, reason=reason))
+        if reason:
+            walk.stop(own.name, statement.place, reason, walk.reached, self._table_id)
         if edits:
             walk.record(statement.place, edits, statement)
             self._is_changed = True
             self._names |= {each.new for each in edits if isinstance(each, RenameTable)}
-        if reason:
-            walk.stop(own.name, statement.place, reason, walk.reached, self._table_id)
 
 
 def _held_back(told: tuple[_Told, ...], delivered: Mapping[str, int]) -> tuple[PartitionRange, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from historian.history.timeline import TimelineEntry
@@ -13,7 +13,7 @@ from historian.schema.edits import CreateTable, DropDatabase, Edit, ForgetTable,
 from historian.schema.gaps import ResumeTable, SkipLog
 from historian.schema.snapshots import Catalog, Snapshot
 
-__all__ = ["Binding", "Step", "Version", "step", "touched_names"]
+__all__ = ["Binding", "Step", "Version", "in_force", "step", "touched_names"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +40,20 @@ class Version:
     def unknown_since(self) -> LogPosition | None:
         """Up to where the table was known before it went on with this version; None where nothing is missing."""
         return next((edit.unknown_since for edit in self.edits if isinstance(edit, ResumeTable)), None)
+
+
+def in_force(versions: Iterable[Version]) -> list[Version]:
+    """*versions* of one table, in order, without those that someone has said otherwise later: what it was from a stop on.
+
+    Others may have come between that stop and what was said.
+    """
+    found: list[Version] = []
+    for version in versions:
+        said = next((e for e in version.edits if isinstance(e, ResumeTable) and e.unknown_since is None), None)
+        while said is not None and found and found[-1].snapshot != said.snapshot:
+            found.pop()
+        found.append(version)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from historian.errors import PositionUnknown
 from historian.history.prefix import holds
-from historian.history.versions import Version
+from historian.history.versions import Version, in_force
 from historian.names import TableName
 from historian.plans.plans import PlannedTable, PlannedVersion, Quarantine
 from historian.plans.type_options import NO_TYPE_OPTIONS, TypeOptions
@@ -105,7 +105,8 @@ def planned_tables(  # noqa: PLR0913 each by name, and each is wanted
         stop = quarantines.get(table_id)
         if stop is not None and start is not None and _is_behind(start, stop.place):
             continue
-        chain = [version for version in type_options.applied(history.versions_of(table_id)) if version.number <= last]
+        known = in_force(version for version in history.versions_of(table_id) if version.number <= last)
+        chain = list(type_options.applied(known))
         planned = _planned(chain, base, _wanted(chain, captured, sets_aside), stop)
         if planned is not None:
             tables.append(planned)

@@ -14,17 +14,16 @@ from connectors.readers.base import SchemaMet, Statement
 from connectors.tracking.topics.edits import fits
 from historian.charsets.client_text import printable
 from historian.ddl import Resolution
+from historian.history.versions import in_force
 from historian.plans.plans import PartitionRange, Passage, PlannedTable
 from historian.schema.edits import DropTable, RenameTable, TruncateTable
-from historian.schema.gaps import ResumeTable
 from historian.schema.snapshots import Catalog, Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from historian.history.history import History
     from historian.history.timeline import TimelineEntry
-    from historian.history.versions import Version
     from historian.names import TableName
     from historian.plans.passages import Passages
     from historian.positions.places import Place
@@ -209,7 +208,7 @@ class MetSchemas:
                     version.entry.event_time_us,
                     by_statement=not version.entry.statement.startswith("--") and bool(version.entry.statement),
                 )
-                for version in _in_force(self._history.versions_of(table_id))
+                for version in in_force(self._history.versions_of(table_id))
                 if version.snapshot is not None
             ]
         return self._known[table_id]
@@ -242,14 +241,3 @@ class MetSchemas:
 
 def _stands_before(statement: Place, row: Place) -> bool:
     return statement.file == row.file and statement.offset < row.offset
-
-
-def _in_force(versions: Sequence[Version]) -> list[Version]:
-    """*versions* without those that were made while the table had stopped, where someone said later what it was from its stop on."""
-    found: list[Version] = []
-    for version in versions:
-        given = [edit for edit in version.edits if isinstance(edit, ResumeTable) and edit.unknown_since is None]
-        while given and found and found[-1].snapshot != given[0].snapshot:
-            found.pop()
-        found.append(version)
-    return found
