@@ -654,6 +654,20 @@ def test_a_store_of_before_topics_notes_passages_from_then_on(url: str) -> None:
             assert {("T:0", 1): (held,)} == store.passages()
 
 
+def test_rows_that_were_passed_over_may_be_read_by_a_later_plan_and_not_the_other_way(store: Store) -> None:
+    def part(*passages: Passage) -> PartitionRange:
+        return PartitionRange(topic="T", partition=0, start=5, end=9, bytes_read=1, passages=passages)
+
+    over, read = Passage(table_id=1, version=0, offset=7), Passage(table_id=1, version=2, offset=7)
+    first = Passage(table_id=1, version=1, offset=5)
+    store.record((START,), END)
+    store.append_plan(replace(a_plan(), ranges=(part(first, over),)))
+    assert {("T:0", 1): (first, over)} == store.passages()
+    for number, passages in enumerate(((first, read), (first, over), (replace(first, version=0),)), 2):
+        store.append_plan(replace(a_plan(number), ranges=(part(*passages),)))
+        assert {("T:0", 1): (first, read)} == store.passages()
+
+
 def test_marks_of_partitions_and_counts_of_messages_go_on_with_plans(store: Store) -> None:
     def mark(number: int) -> SourceMark:
         servers = (
