@@ -6,13 +6,13 @@ the source's time. What stands before has been delivered, and is not read again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from connectors.readers.base import Bound, SchemaMet, Statement
+from connectors.readers.base import SchemaMet, Statement
 from connectors.recovery.given_statements import catalog_with, edits_of, resolved_edits
+from connectors.recovery.held_back import delivered_of, held_back, position_of, told_between
 from connectors.tracking.rereading import passages_before
 from connectors.tracking.stop_reasons import emptied_apart, why_stopped
 from connectors.tracking.topics.met_schemas import MetSchemas
@@ -20,13 +20,11 @@ from connectors.tracking.walk import Walk
 from historian.charsets.client_text import printable
 from historian.ddl import StatementContext, resolve
 from historian.errors import ConfigError, UnknownTable
-from historian.history.prefix import covers
 from historian.history.timeline import TimelineEntry
 from historian.names import TableName
-from historian.plans.plans import PartitionRange, Plan, Quarantine
+from historian.plans.plans import Plan, Quarantine
 from historian.plans.segments import resumed_table, retracts
-from historian.positions import KAFKA, LogPosition, TopicOffsets
-from historian.positions.places import Place
+from historian.positions import KAFKA, LogPosition
 from historian.schema.applying import apply_all
 from historian.schema.edits import Edit, ForgetTable, RenameTable
 from historian.schema.gaps import ResumeTable
@@ -39,8 +37,6 @@ if TYPE_CHECKING:
     from historian.history.versions import Version
 
 __all__ = ["Overridden", "told_again"]
-
-_Told = tuple[list[SchemaMet | Statement], Bound]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,13 +72,13 @@ def told_again(
         LogPurged: messages behind the stop are gone.
     """
     table_id, name, quarantine = stop
-    delivered = _delivered(first, table_id, quarantine.place)
-    told = tuple(_scanned(tracker, first, last))
+    delivered = delivered_of(first, table_id, quarantine.place)
+    told = tuple(told_between(tracker, first, last))
     items = [item for found, _ in told for item in found]
     cause = next((item for item in items if item.place == quarantine.place and _is_of(item, name)), None)
     if cause is None:
         return None
-    history, before = tracker.store.history(), _overlaid(first.start, delivered)
+    history, before = tracker.store.history(), position_of(first.start, delivered)
     held = _held(history, first, table_id)
     entry, own = _given(history, held, cause, name, sql, before)
     history.record(entry)
@@ -114,7 +110,7 @@ def told_again(
     table = resumed_table([*kept, *new], entry.number - 1, tracker.captured, again)
     if table is None:
         return Overridden(before=before, entries=entries, plan=None)
-    ranges = met.ranges(_held_back(told, delivered), (table,))
+    ranges = met.ranges(held_back(told, delivered), (table,))
     plan = tracker.plan_behind(
         last, start=before, end=last.end, ranges=ranges, tables=(table,), version=history.last_number
     )
@@ -123,67 +119,6 @@ def told_again(
 
 def _is_of(item: SchemaMet | Statement, name: TableName) -> bool:
     return isinstance(item, Statement) or item.table == name
-
-
-def _delivered(first: Plan, table_id: int, place: Place) -> dict[str, int]:
-    """Of partitions in the plan in which a table stopped, the offset up to which its rows were delivered."""
-    found = {place.file: place.offset}
-    for file in {part.file for part in first.ranges if isinstance(part, PartitionRange)} - {place.file}:
-        parts = [part for part in first.ranges if isinstance(part, PartitionRange) and part.file == file]
-        passages = {each for part in parts for each in part.passages if each.table_id == table_id}
-        if any(each.is_read for each in passages):
-            found[file] = max(part.end for part in parts)
-            for passage in sorted(passages, key=lambda each: -each.offset):
-                if passage.is_read:
-                    break
-                found[file] = passage.offset
-    return found
-
-
-def _overlaid(start: LogPosition, delivered: Mapping[str, int]) -> LogPosition:
-    offsets = dict(start.offsets)
-    for file, offset in delivered.items():
-        topic, _, number = file.rpartition(":")
-        offsets[topic, int(number)] = max(offset, offsets.get((topic, int(number)), 0))
-    return replace(start, gtids=str(TopicOffsets.of(offsets)))
-
-
-def _scanned(tracker: Tracker, first: Plan, last: Plan) -> Iterator[_Told]:
-    """What the topics tell from one plan to another one, by plans, so that it comes in the order in which it came."""
-    at, plan = first.start, first
-    while True:
-        # A plan may have more than one watermark, behind each of which a scan ends.
-        while not covers(at, plan.end):
-            found = list(tracker.reader.scan(at, until=plan.end))
-            if not found:
-                break
-            bound = found[-1]
-            assert isinstance(bound, Bound)  # noqa: S101 a scan of topics ends with it
-            yield _whole([each for each in found if isinstance(each, SchemaMet | Statement)], bound, plan)
-            at = bound.position
-        if plan.number >= last.number:
-            return
-        plan = tracker.stored(plan.number + 1)
-
-
-def _whole(items: list[SchemaMet | Statement], bound: Bound, plan: Plan) -> _Told:
-    """With what *plan* knows to have come before: a scan that begins earlier than the connector's own does not."""
-    known = [part for part in plan.ranges if isinstance(part, PartitionRange)]
-    parts = []
-    for part in bound.partitions:
-        repeats = [part.repeated, *(each.repeated for each in known if each.file == part.file)]
-        parts.append(replace(part, repeated=_joined([each for found in repeats for each in found])))
-    return items, replace(bound, partitions=tuple(parts))
-
-
-def _joined(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    found = list[tuple[int, int]]()
-    for begin, end in sorted(spans):
-        if found and begin <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
-        else:
-            found.append((begin, end))
-    return tuple(found)
 
 
 def _held(history: History, first: Plan, table_id: int) -> Version | None:
@@ -315,10 +250,3 @@ class _Following:
             walk.record(statement.place, edits, statement)
             self._is_changed = True
             self._names |= {each.new for each in edits if isinstance(each, RenameTable)}
-
-
-def _held_back(told: tuple[_Told, ...], delivered: Mapping[str, int]) -> tuple[PartitionRange, ...]:
-    """What was not delivered; messages that are no rows were counted."""
-    parts = (part for _, bound in told for part in bound.partitions)
-    begun = (replace(part, start=max(part.start, delivered.get(part.file, 0)), passed_over=()) for part in parts)
-    return tuple(part for part in begun if part.start < part.end)

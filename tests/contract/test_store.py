@@ -663,8 +663,8 @@ def test_rows_that_were_passed_over_may_be_read_by_a_later_plan_and_not_the_othe
     store.record((START,), END)
     store.append_plan(replace(a_plan(), ranges=(part(first, over),)))
     assert {("T:0", 1): (first, over)} == store.passages()
-    for number, passages in enumerate(((first, read), (first, over), (replace(first, version=0),)), 2):
-        store.append_plan(replace(a_plan(number), ranges=(part(*passages),)))
+    for number, found in enumerate(((first, read), (first, over), (replace(first, version=0),)), 2):
+        store.append_plan(replace(a_plan(number), ranges=(part(*found),)))
         assert {("T:0", 1): (first, read)} == store.passages()
 
 
