@@ -45,9 +45,17 @@ def position_of(start: LogPosition, delivered: Mapping[str, int]) -> LogPosition
     return replace(start, gtids=str(TopicOffsets.of(offsets)))
 
 
-def told_between(tracker: Tracker, first: Plan, last: Plan) -> Iterator[Told]:
-    """What the topics tell from one plan to another one, by plans, so that it comes in the order in which it came."""
-    at, plan = first.start, first
+def told_between(tracker: Tracker, first: Plan, last: Plan, before: LogPosition) -> Iterator[Told]:
+    """What the topics tell from one plan to another one, by plans, so that it comes in the order in which it came.
+
+    Args:
+        before: behind it they tell something that is wanted: they may have lost what is before it.
+
+    Raises:
+        LogPurged: something behind *before* is gone.
+    """
+    plan = first
+    at = first.start if covers(first.start, tracker.reader.start()) else before
     while True:
         # A plan may have more than one watermark, behind each of which a scan ends.
         while not covers(at, plan.end):

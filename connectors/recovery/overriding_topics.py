@@ -73,12 +73,13 @@ def told_again(
     """
     table_id, name, quarantine = stop
     delivered = delivered_of(first, table_id, quarantine.place)
-    told = tuple(told_between(tracker, first, last))
+    before = position_of(first.start, delivered)
+    told = tuple(told_between(tracker, first, last, before))
     items = [item for found, _ in told for item in found]
     cause = next((item for item in items if item.place == quarantine.place and _is_of(item, name)), None)
     if cause is None:
         return None
-    history, before = tracker.store.history(), position_of(first.start, delivered)
+    history = tracker.store.history()
     held = _held(history, first, table_id)
     entry, own = _given(history, held, cause, name, sql, before)
     history.record(entry)

@@ -14,7 +14,7 @@ of a schema in ``registry``, or JSON where it has ``json``. In a record ``{"byte
 
 Also there may be ``schema`` (SQL), ``time_zone``, ``debezium`` (how a connector is set), ``message_schema``, ``topic``, ``schema_topic``, and ``plans``: after how many messages a plan ends.
 ``given``: statements for those that stopped tables, each with the count of messages after which it is given, and its table. It ends a plan.
-Where null is given the table is read again from the start.
+Where null is given the table is read again from the start. ``purged``: so many messages of partition 0 are gone by then.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ class Topic:
     def __init__(self, messages: list[Any], registry: Mapping[str, Any]) -> None:
         self.registry = registry
         self.held: dict[Partition, list[Message]] = {}
+        self.purged = 0
         self.waiting = [self._made(each) for each in messages]
         for partition, _ in self.waiting:
             self.held.setdefault(partition, [])
@@ -86,7 +87,7 @@ class Topic:
         return tuple(sorted(self.held))
 
     def bounds(self, partition: Partition) -> tuple[int, int]:
-        return 0, len(self.held[partition])
+        return (0 if partition[1] else self.purged), len(self.held[partition])
 
     def topic_ids(self) -> dict[str, str]:
         return {}
@@ -137,13 +138,16 @@ def tracked(case: Mapping[str, Any], topic: Topic, url: str) -> Generator[Tracke
         )
 
 
-def plans_of(tracker: Tracker, number: int, given: tuple[TableName, str | None] | None) -> Iterator[Plan]:
+def plans_of(
+    tracker: Tracker, number: int, given: tuple[TableName, str | None] | None, topic: Topic, purged: int
+) -> Iterator[Plan]:
     """The plans behind one, and what a statement makes that is *given* behind them."""
     while (plan := tracker.plan_after(number)) is not None:
         number = plan.number
         yield plan
     if given is None:
         return
+    topic.purged = purged
     table, sql = given
     if sql is None:
         replay(tracker, tracker.history.catalog.tables[table].table_id, earliest(tracker))
@@ -163,7 +167,7 @@ def came_of(case: Mapping[str, Any], directory: Path) -> dict[str, Any]:
     for before, upto in zip([0, *plans], plans, strict=False):
         topic.bring(upto - before)
         with tracked(case, topic, url) as tracker:
-            for plan in plans_of(tracker, number, given.get(upto)):
+            for plan in plans_of(tracker, number, given.get(upto), topic, case.get("purged", 0)):
                 number = plan.number
                 for planned in plan.ranges:
                     passed_over.update(dict(planned.passed_over))
