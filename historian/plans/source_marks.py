@@ -13,7 +13,7 @@ class ServerPass:
     """Which transaction of a server stands in the partition last, be it one that came again.
 
     Attributes:
-        server: a hash of what stands before the number in its GTIDs.
+        server: a hash of what stands before the number in its GTIDs and in its log's files. Without GTIDs, file and offset are the number.
         highest: the highest number that was met; ``number``: of that transaction.
         at: where in the mark's ``seen`` what comes next stands at the earliest, where the transaction comes again; None: it comes first.
     """

@@ -26,9 +26,11 @@ from workload.seeds import seeds
 from workload.waiting import wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
-PREFIX = "ends"
+NO_GTIDS = ("gtid_mode=OFF", "enforce_gtid_consistency=OFF")
 KILLS = 4
 
 
@@ -60,22 +62,22 @@ def write(server: Server, numbers: Random, ended: threading.Event) -> None:
             ended.wait(0.002)
 
 
-def streams(server: Server, kafka: Kafka) -> None:
+def streams(server: Server, kafka: Kafka, prefix: str) -> None:
     """Waits until the connector follows the log."""
 
     def is_there() -> bool:
         server.sql("INSERT INTO ends.mark VALUES ()")
         return bool(client.partitions())
 
-    with contextlib.closing(Client(KafkaSettings(brokers=kafka.brokers, topics=(f"{PREFIX}.ends.mar*",)))) as client:
+    with contextlib.closing(Client(KafkaSettings(brokers=kafka.brokers, topics=(f"{prefix}.ends.mar*",)))) as client:
         wait_until(is_there, 60)
 
 
-def sent(server: Server, kafka: Kafka) -> None:
+def sent(server: Server, kafka: Kafka, prefix: str) -> None:
     """Waits until the topics hold all that the server has logged so far."""
     server.sql("INSERT INTO ends.mark VALUES ()")
     ((last,),) = server.sql("SELECT MAX(id) FROM ends.mark")
-    topic, decoder = f"{PREFIX}.ends.mark", decoder_of("debezium_json")
+    topic, decoder = f"{prefix}.ends.mark", decoder_of("debezium_json")
     with contextlib.closing(Client(KafkaSettings(brokers=kafka.brokers, topics=(topic,)))) as client:
         wait_until(
             lambda: any(
@@ -108,23 +110,30 @@ def changes(spark: SparkSession, lake: Path, table: str) -> list[dict[str, Any]]
 
 @pytest.mark.soak
 @pytest.mark.slow
+@pytest.mark.parametrize("options", [(), NO_GTIDS], ids=["gtids", "no_gtids"])
 @pytest.mark.parametrize("seed", seeds((1,)))
 def test_a_producer_that_is_killed_amid_changes_sends_each_once_as_far_as_the_changelog_knows(
-    seed: int, mysql9: Server, kafka: Kafka, spark: SparkSession, tmp_path: Path
+    seed: int,
+    options: tuple[str, ...],
+    fresh_server: Callable[..., Server],
+    kafka: Kafka,
+    spark: SparkSession,
+    tmp_path: Path,
 ) -> None:
-    numbers = Random(seed)
+    numbers, prefix = Random(seed), "ends" if not options else "ends_no_gtids"
+    mysql9 = fresh_server("mysql9", *options)
     mysql9.sql("CREATE DATABASE ends")
     mysql9.sql("CREATE TABLE ends.mark (id INT AUTO_INCREMENT PRIMARY KEY)")
     mysql9.sql("CREATE TABLE ends.t (id INT PRIMARY KEY, v VARCHAR(40))")
     mysql9.sql("CREATE TABLE ends.nokey (a INT)")
-    settings = debezium_settings(mysql9, kafka, PREFIX, "ends", database_server_id="98733")
+    settings = debezium_settings(mysql9, kafka, prefix, "ends", database_server_id="98733")
     connect = start_connect(tmp_path / "connect", kafka, settings)
     at = f"type: mysql, host: {mysql9.host}, port: {mysql9.port}, user: {mysql9.user}, password: {mysql9.password}"
-    topics = connector(tmp_path, "topics", f"type: kafka, brokers: '{kafka.brokers}', topics: ['{PREFIX}.ends.*']")
+    topics = connector(tmp_path, "topics", f"type: kafka, brokers: '{kafka.brokers}', topics: ['{prefix}.ends.*']")
     ended = threading.Event()
     writer = threading.Thread(target=write, args=(mysql9, numbers, ended))
     try:
-        streams(mysql9, kafka)
+        streams(mysql9, kafka, prefix)
         writer.start()
         for number in range(KILLS):
             ended.wait(2 + numbers.random())
@@ -134,7 +143,7 @@ def test_a_producer_that_is_killed_amid_changes_sends_each_once_as_far_as_the_ch
             connect.resume()
         ended.set()
         writer.join()
-        sent(mysql9, kafka)
+        sent(mysql9, kafka, prefix)
         run(load_config(topics), once=True, spark=spark)
     finally:
         ended.set()

@@ -4,6 +4,8 @@ A producer goes on from a place that it noted some time ago, and sends what lies
 hash is kept, of all but when they were sent: transaction, place, time and both rows. What has no such hash is a change. What has one is a
 repeat only where it cannot be another change, since in three cases one may look alike. Rows of a compressed transaction share a place. A log
 that was reset counts its transactions anew. And servers that tell times by the second repeat them. What may be either is a change, and is counted.
+
+Without GTIDs, a message does not say where its transaction begins or ends. There each event counts as a transaction, numbered by its file and offset.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ _MASK = (1 << 64) - 1
 _FIRST, _PRIME = 14695981039346656037, 1099511628211
 _MOST_WAITING_BYTES = 64 << 20
 _SECOND_US = 1_000_000
+_FILE_LIMIT, _OFFSET_BITS = 1 << 31, 32
 _SENT = re.compile(rb'"op": ?"[a-z]"(, ?"ts_[mun]s": ?(\d+|null))*(, ?"transaction": ?null)?}}?')
 """What stands in a message from its operation on."""
 
@@ -43,7 +46,7 @@ class Places:
     """Where the changes of a batch's messages stand in the source's log.
 
     Attributes:
-        words: of each message whether it is told, the server, number of GTID and file, offset, row; as :func:`.sources.source_places` has them.
+        words: of each message whether it is told, the server, number of transaction and file, offset, row; as :func:`.sources.source_places` has them.
         times_us: of the changes.
     """
 
@@ -296,15 +299,23 @@ def _place_of(value: bytes) -> list[int] | None:
         message: Any = json.loads(value)
         payload = message["payload"] if isinstance(message.get("payload"), dict) else message
         source, op = payload["source"], payload["op"]
-        gtid, file, offset, row = source["gtid"], source["file"], source["pos"], source.get("row") or 0
-        if op == "r" or not isinstance(gtid, str) or not isinstance(file, str):
+        gtid, file, offset, row = source.get("gtid"), source["file"], int(source["pos"]), source.get("row") or 0
+        if op == "r" or not isinstance(file, str):
             return None
-        (server, number), (base, count) = _split(gtid), _split(file)
+        base, digits = _split(file)
+        count = int(digits)
+        if gtid is None:
+            if count >= _FILE_LIMIT or not 0 <= offset < 1 << _OFFSET_BITS:
+                return None
+            server, number = "", (count << _OFFSET_BITS) + offset
+        else:
+            server, digits = _split(gtid)
+            number = int(digits)
         found = _FIRST
         for byte in (server + base).encode():
             found = (found ^ byte) * _PRIME & _MASK
         signed = found - (1 << 64) if found >> 63 else found
-        return [1, signed, int(number), int(count), int(offset), int(row)]
+        return [1, signed, number, count, offset, int(row)]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 

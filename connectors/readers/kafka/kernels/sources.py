@@ -14,6 +14,8 @@ _FIRST, _PRIME = -3750763034362895579, 1099511628211
 """Of the FNV-1a hash, in signed numbers of 64 bits."""
 _LOWER_R = 114
 _DIGITS = 18
+_FILE_LIMIT, _OFFSET_BITS = 1 << 31, 32
+"""Of a log without GTIDs: below these, file and offset fit a number."""
 
 
 @inlined
@@ -48,7 +50,7 @@ def source_places(buffer: int, meta: int, meta_words: int, messages: int, count:
         messages: address of a word a row: its message; *meta*: of the words of each message.
         slots: address of five words: of the operation, the GTID, the file, the offset and the row in the event.
         out: address of six words a row. The first says whether all is told, by an operation that is no snapshot's. Then come a hash of GTID
-            and file without their numbers, these two numbers, offset and row.
+            and file without their numbers, these two numbers, offset and row. Where there is no GTID, file and offset are its number.
     """
     for index in range(count):
         words = meta + 8 * meta_words * load_i64(messages + 8 * index)
@@ -63,20 +65,36 @@ def source_places(buffer: int, meta: int, meta_words: int, messages: int, count:
             continue
         if length_of(op) == 1 and load_u8(buffer + start_of(op)) == _LOWER_R:
             continue
-        if shift_right(gtid, at.KIND_AT) != at.TEXT or shift_right(file, at.KIND_AT) != at.TEXT:
+        gtid_kind = shift_right(gtid, at.KIND_AT)
+        has_gtid = gtid_kind == at.TEXT
+        if not has_gtid and gtid_kind != at.NULL and gtid_kind != at.MISSING:
             continue
-        gtid_at, gtid_bytes = buffer + start_of(gtid), length_of(gtid)
+        if shift_right(file, at.KIND_AT) != at.TEXT:
+            continue
         file_at, file_bytes = buffer + start_of(file), length_of(file)
-        gtid_end, file_end = _number_at_end(gtid_at, gtid_bytes), _number_at_end(file_at, file_bytes)
+        file_end = _number_at_end(file_at, file_bytes)
         position = integer(buffer + start_of(offset), length_of(offset))
         line = 0
         if shift_right(row, at.KIND_AT) == at.INTEGER:
             line = integer(buffer + start_of(row), length_of(row))
-        if gtid_end == gtid_bytes or file_end == file_bytes or position == NO_INTEGER or line == NO_INTEGER:
+        if file_end == file_bytes or position == NO_INTEGER or line == NO_INTEGER:
             continue
+        file_number = _digits(file_at, file_end, file_bytes)
+        if has_gtid:
+            gtid_at, gtid_bytes = buffer + start_of(gtid), length_of(gtid)
+            gtid_end = _number_at_end(gtid_at, gtid_bytes)
+            if gtid_end == gtid_bytes:
+                continue
+            server = _hashed(_FIRST, gtid_at, gtid_end)
+            number = _digits(gtid_at, gtid_end, gtid_bytes)
+        else:
+            if file_number >= _FILE_LIMIT or position < 0 or position >= 1 << _OFFSET_BITS:
+                continue
+            server = _FIRST
+            number = (file_number << _OFFSET_BITS) + position
         store_i64(told, 1)
-        store_i64(told + 8, _hashed(_hashed(_FIRST, gtid_at, gtid_end), file_at, file_end))
-        store_i64(told + 16, _digits(gtid_at, gtid_end, gtid_bytes))
-        store_i64(told + 24, _digits(file_at, file_end, file_bytes))
+        store_i64(told + 8, _hashed(server, file_at, file_end))
+        store_i64(told + 16, number)
+        store_i64(told + 24, file_number)
         store_i64(told + 32, position)
         store_i64(told + 40, line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -63,6 +64,11 @@ def message(
     return b'{"schema":' + json.dumps(SCHEMA).encode() + b',"payload":' + json.dumps(payload).encode() + b"}"
 
 
+def without_gtids(values: list[bytes]) -> list[bytes]:
+    """The same changes of a server that has no GTIDs."""
+    return [re.sub(rb'"gtid": "[^"]*"', b'"gtid": null', value) for value in values]
+
+
 def told_of(values: list[bytes], cuts: list[int]) -> tuple[list[bool], list[bool]]:
     """Which of messages are repeats, and which may be, read in batches, with the mark kept in between."""
     mark, repeated, doubtful = None, list[bool](), list[bool]()
@@ -116,22 +122,27 @@ def restarted(numbers: random.Random, transactions: list[list[bytes]], most: int
     return sent, is_new
 
 
+@pytest.mark.parametrize("has_gtids", [True, False])
 @pytest.mark.parametrize("seed", range(30))
-def test_what_comes_again_behind_a_restart_is_a_repeat_or_counted_and_nothing_else_is(seed: int) -> None:
+def test_what_comes_again_behind_a_restart_is_a_repeat_or_counted_and_nothing_else_is(
+    seed: int, has_gtids: bool
+) -> None:
     numbers = random.Random(seed)
     values = log(numbers, compressed=False)
     transactions = [
         [value for value in values if gtid_of(value) == gtid] for gtid in dict.fromkeys(map(gtid_of, values))
     ]
     sent, is_new = restarted(numbers, transactions, 20)
+    sent = sent if has_gtids else without_gtids(sent)
     repeated, doubtful = told_of(sent, sorted(numbers.randrange(len(sent)) for _ in range(4)))
     assert all(new != (again or unsure) for new, again, unsure in zip(is_new, repeated, doubtful, strict=True))
     # Those of the last transaction are changes, and those where it began anew within a transaction more than once.
     assert sum(repeated) > sum(doubtful)
 
 
+@pytest.mark.parametrize("has_gtids", [True, False])
 @pytest.mark.parametrize("seed", range(300))
-def test_no_change_is_lost_that_looks_like_another_one(seed: int) -> None:
+def test_no_change_is_lost_that_looks_like_another_one(seed: int, has_gtids: bool) -> None:
     numbers, alive = random.Random(seed), set[int]()
     order = list(range(1, 9))
     if numbers.random() < 0.5:
@@ -149,6 +160,7 @@ def test_no_change_is_lost_that_looks_like_another_one(seed: int) -> None:
             found.append(message(key, gtid, (2, offset, 0), time_us, "c" if key in alive else "d"))
         transactions.append(found)
     sent, is_new = restarted(numbers, transactions, 8)
+    sent = sent if has_gtids else without_gtids(sent)
     repeated, doubtful = told_of(sent, sorted({numbers.randrange(1, len(sent) + 1) for _ in range(4)} - {len(sent)}))
     for new, again, unsure in zip(is_new, repeated, doubtful, strict=True):
         assert not (new and again)
@@ -196,7 +208,13 @@ COUNTED_ANEW = [message(1, 1, (1, 200, 0), 100 * S), message(1, 2, (1, 300, 0), 
             message(3, 8, (2, 450, 0), 100 * S),
         ],
         [BEFORE, message(2, 8, (2, 400, 0), 100 * S + 3, op="r")],  # an incremental snapshot
-        [message(1, None, (2, 500, 0), 100), message(1, None, (2, 500, 0), 100)],  # no GTIDs
+        # No GTIDs: the last event may be one of a compressed transaction.
+        without_gtids(toggled(5)),
+        without_gtids([BEFORE, *toggled(3)]),
+        # No GTIDs, RESET BINARY LOGS AND GTIDS.
+        without_gtids([*COUNTED_ANEW, *COUNTED_ANEW, *COUNTED_ANEW]),
+        without_gtids([message(n, n, (1, 100 * n, 0), 100 * S + 1) for n in range(1, 6)])
+        + without_gtids([message(10 + n, n, (1, 100 * n, 0), 100 * S + 1) for n in range(1, 6)]),
     ],
 )
 def test_a_change_is_never_taken_for_another_one_that_came_before(values: list[bytes]) -> None:
@@ -254,6 +272,21 @@ def op_first(line: int) -> bytes:
             pieces(1, range(3), 100 * S) + pieces(2, range(3), 102 * S),
             3,
         ),
+        # No GTIDs: all but the rows of the last event are known.
+        (without_gtids(pieces(1, range(9), step=9)), without_gtids(pieces(1, range(9), step=9)), 8),
+        (
+            without_gtids(pieces(1, range(3)) + pieces(2, range(4))),
+            without_gtids(pieces(1, range(3)) + pieces(2, range(4))),
+            3,
+        ),
+        # No GTIDs, and the first files of a log, whose number has grown by a digit.
+        (
+            [message(n, None, (999_998 + n, 4, 0), 100 * S + n) for n in range(1, 5)],
+            [message(n, None, (999_998 + n, 4, 0), 100 * S + n) for n in range(1, 5)],
+            3,
+        ),
+        # No number holds these places.
+        (2 * [message(1, None, (1 << 31, 4, 0), 100)], 2 * [message(1, None, (1 << 31, 4, 0), 100)], 0),
         # What stands behind the operation may be part of the row.
         ([op_first(1)], [op_first(1)], 0),
     ],
@@ -283,11 +316,19 @@ def scanned(values: list[bytes], *, located: bool, monkeypatch: pytest.MonkeyPat
         return part.repeated, scan.marks(), part.passed_over
 
 
-def test_compiled_code_and_python_tell_the_same_repeats_and_the_same_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("has_gtids", [True, False])
+def test_compiled_code_and_python_tell_the_same_repeats_and_the_same_mark(
+    has_gtids: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     values = log(random.Random(3), compressed=False)
     values = (
         [*values[:60], *values[40:]] if gtid_of(values[39]) != gtid_of(values[40]) else [*values[:60], *values[38:]]
     )
+    if not has_gtids:
+        lacking = [value.replace(b'"gtid": null, ', b"") for value in without_gtids(values[-9:])]
+        beyond = [message(1, None, place, 100 * S) for place in ((1 << 31, 4, 0), (3, 1 << 32, 0), (3, -1, 0))]
+        at_most = [message(2, None, ((1 << 31) - 1, (1 << 32) - 1, 0), 200 * S)]
+        values = [*without_gtids(values[:-9]), *lacking, *beyond, *at_most]
     assert len(values) > batches.FEWEST_LOCATED
     compiled = scanned(values, located=True, monkeypatch=monkeypatch)
     assert compiled == scanned(values, located=False, monkeypatch=monkeypatch)
