@@ -180,7 +180,7 @@ def has_statements(name: str) -> bool:
 
 def has_source_places(name: str) -> bool:
     """Whether messages of the format *name* say where their changes stand in the source's log, so that those are known that come again."""
-    return name in ("debezium_json", "debezium_json_schemaless")
+    return name in ("debezium_json", "debezium_json_schemaless", "debezium_avro")
 
 
 def has_watermarks(name: str) -> bool:

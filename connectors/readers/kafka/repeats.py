@@ -14,7 +14,7 @@ import json
 import re
 from base64 import b64decode, b64encode
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -50,13 +50,14 @@ class Places:
         times_us: of the changes.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, payload: Callable[[bytes], Any] | None = None) -> None:
+        self._payload = payload or _payload_of
         self.words = np.zeros((count, 6), np.int64)
         self.times_us = np.zeros(count, np.int64)
 
     def note(self, number: int, value: bytes, time_us: int) -> None:
         """Notes the place that a message tells, which no compiled code has read."""
-        found = _place_of(value)
+        found = _place_of(self._payload, value)
         if found is not None:
             self.words[number] = found
             self.times_us[number] = time_us
@@ -81,8 +82,8 @@ class _Pass:
 class _Seen:
     """Hashes of the last changes. Where they are found is made when somebody asks: of a log that only goes on, nobody does."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, hashed: Callable[[bytes], int]) -> None:
+        self._text, self._hashed = text, hashed
         self._hashes: list[int] | None = None
         self._where: dict[int, list[int]] = {}
         self._waiting: deque[tuple[Texts, NDArray[np.intp]]] = deque()
@@ -104,7 +105,7 @@ class _Seen:
             self.index()
 
     def _waiting_hashes(self) -> Iterator[int]:
-        return (hash_of(values[number] or b"") for values, numbers in self._waiting for number in numbers.tolist())
+        return (self._hashed(values[number] or b"") for values, numbers in self._waiting for number in numbers.tolist())
 
     def index(self) -> None:
         """Finds changes by their hashes from now on."""
@@ -142,9 +143,10 @@ class _Seen:
 
 @dataclass(slots=True)
 class Repeats:
-    """Tells the repeats of a partition, from a mark on; None: nothing was met."""
+    """Tells the repeats of a partition, from a mark on; None: nothing was met. *hashed*: of the format, see :func:`hash_of`."""
 
     begin: SourceMark | None
+    hashed: Callable[[bytes], int] = field(default_factory=lambda: hash_of)
     _passes: dict[int, _Pass] = field(init=False, default_factory=dict)
     _seen: _Seen = field(init=False)
     _place: tuple[int, ...] = field(init=False, default=())
@@ -154,7 +156,7 @@ class Repeats:
 
     def __post_init__(self) -> None:
         begin = self.begin
-        self._seen = _Seen("" if begin is None else begin.seen)
+        self._seen = _Seen("" if begin is None else begin.seen, self.hashed)
         if begin is not None:
             self._passes = {
                 each.server: _Pass(highest=each.highest, number=each.number, at=each.at) for each in begin.passes
@@ -202,7 +204,7 @@ class Repeats:
             return told
         self._seen.index()
         for number, place, time_us in zip(numbers.tolist(), words.tolist(), times_us.tolist(), strict=True):
-            found = hash_of(values[number] or b"")
+            found = self.hashed(values[number] or b"")
             if self._is_repeat(place[1], place[2], time_us, found):
                 told.repeats[number] = True
                 continue
@@ -293,11 +295,15 @@ def hash_of(value: bytes) -> int:
     return int.from_bytes(blake2b(value[begin:end], digest_size=8).digest(), "little") or 1
 
 
-def _place_of(value: bytes) -> list[int] | None:
+def _payload_of(value: bytes) -> Any:
+    message = json.loads(value)
+    return message["payload"] if isinstance(message.get("payload"), dict) else message
+
+
+def _place_of(payload_of: Callable[[bytes], Any], value: bytes) -> list[int] | None:
     """As compiled code reads it."""
     try:
-        message: Any = json.loads(value)
-        payload = message["payload"] if isinstance(message.get("payload"), dict) else message
+        payload = payload_of(value)
         source, op = payload["source"], payload["op"]
         gtid, file, offset, row = source.get("gtid"), source["file"], int(source["pos"]), source.get("row") or 0
         if op == "r" or not isinstance(file, str):

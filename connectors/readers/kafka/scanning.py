@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from connectors.readers.base import SchemaMet, Statement
+from connectors.readers.kafka.avro.sent import AvroSent
 from connectors.readers.kafka.debezium.schema_changes import creates_table
 from connectors.readers.kafka.decoders import advice_of, decoder_of, has_source_places, has_statements
 from connectors.readers.kafka.located.batches import LocatedRows, interleaved, never, runs_of
 from connectors.readers.kafka.locators import scanning_locator_of
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent, Watermark
-from connectors.readers.kafka.repeats import Places, Repeats
+from connectors.readers.kafka.repeats import Places, Repeats, hash_of
 from connectors.readers.kafka.row_times import RowTimes
 from historian.ddl import StatementContext
 from historian.errors import SourceError, UnsupportedEvent
@@ -80,8 +81,10 @@ class TopicScan:
         self._promised_us: dict[Partition, int] = {}
         self._closed: dict[Partition, _Closed] = {}
         self._row_times: dict[tuple[Partition, TableName], RowTimes] = {}
+        self._sent = AvroSent(writers) if writers is not None and settings.format == "debezium_avro" else None
+        hashed = hash_of if self._sent is None else self._sent.hash_of
         self._repeats = {
-            partition: Repeats((marks or {}).get(f"{partition[0]}:{partition[1]}"))
+            partition: Repeats((marks or {}).get(f"{partition[0]}:{partition[1]}"), hashed)
             for partition in (ranges if has_source_places(settings.format) else ())
         }
         self._repeated: dict[Partition, list[tuple[int, int]]] = {partition: [] for partition in ranges}
@@ -143,7 +146,7 @@ class TopicScan:
 
     def _take_batch(self, partition: Partition, batch: Batch) -> None:
         """Takes the next messages of a partition: where compiled code finds no other schema than the last one, it does no more."""
-        self._places = Places(len(batch))
+        self._places = Places(len(batch), None if self._sent is None else self._sent.payload)
         self._take_messages(partition, batch)
         if partition in self._repeats:
             told = self._repeats[partition].take(self._places, batch.values)

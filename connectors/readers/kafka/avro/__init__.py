@@ -2,5 +2,5 @@
 
 What an event of Debezium's is does not belong here, nor what its fields are as columns (:mod:`connectors.readers.kafka.debezium`).
 
-Open to other rooms: ``columnar``, ``connect_schemas``, ``events``, ``programs``, ``writers``.
+Open to other rooms: ``columnar``, ``connect_schemas``, ``events``, ``programs``, ``sent``, ``writers``.
 """

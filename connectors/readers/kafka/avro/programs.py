@@ -10,6 +10,7 @@ import numpy as np
 from connectors.readers.kafka.kernels import avro_layout as avro
 from connectors.readers.kafka.kernels import layout as at
 from connectors.readers.kafka.kernels.avro_walk import locate_avro
+from connectors.readers.kafka.kernels.sources import source_places
 from historian.changelog.operations import Op
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ _FACTS = {
     "source.table": avro.TABLE_NAME,
     "source.ts_us": avro.TIME_US,
     "source.ts_ms": avro.TIME_MS,
+    "source.gtid": avro.GTID,
+    "source.file": avro.FILE,
+    "source.pos": avro.OFFSET,
+    "source.row": avro.EVENT_ROW,
 }
 _TEXT, _INTEGER = ("string",), ("int", "long")
 _FACT_TYPES = {
@@ -36,6 +41,13 @@ _FACT_TYPES = {
     "source.ts_us": _INTEGER,
     "source.ts_ms": _INTEGER,
 }
+_PLACE_TYPES = {
+    "source.gtid": _TEXT,
+    "source.file": _TEXT,
+    "source.pos": _INTEGER,
+    "source.row": _INTEGER,
+}
+"""Of another type they say no place in a log, as other servers' do not."""
 _NEEDED = ("op", "source.db", "source.table")
 _ROWS = {"before": avro.BEFORE, "after": avro.AFTER}
 _FIXED = {"float": (4, avro.FLOAT), "double": (8, avro.DOUBLE)}
@@ -47,6 +59,7 @@ _CODES = {
     "bytes": avro.BYTES,
 }
 _NOWHERE = -1
+_PLACE_SLOTS = np.arange(avro.PLACE_WORDS, dtype=np.int64)
 _DEEPEST = 8
 _MOST_INSTRUCTIONS = 10_000
 
@@ -87,13 +100,15 @@ class _Assembler:
 
     def _fact(self, path: str, kind: Any) -> None:
         """A part of the envelope that says what a message is, or says nothing of it."""
-        if path not in _FACTS:
+        if path not in _FACTS or (path in _PLACE_TYPES and not self._is_of(kind, _PLACE_TYPES[path])):
             self._value(kind, _NOWHERE, 0)
             return
-        for each in kind if isinstance(kind, list) else [kind]:
-            if self._name_of(each) not in ("null", *_FACT_TYPES[path]):
-                raise Unwalkable(f"{path} of another type")
+        if path in _FACT_TYPES and not self._is_of(kind, _FACT_TYPES[path]):
+            raise Unwalkable(f"{path} of another type")
         self._value(kind, avro.META + _FACTS[path], 0)
+
+    def _is_of(self, kind: Any, names: tuple[str, ...]) -> bool:
+        return all(self._name_of(each) in ("null", *names) for each in (kind if isinstance(kind, list) else [kind]))
 
     def _row(self, kind: Any, which: int) -> None:
         record = self._record(kind)
@@ -207,11 +222,13 @@ class AvroProgram:
         self.row_messages = np.zeros(2 * messages, np.int64)
         self.row_ops = np.zeros(2 * messages, np.uint8)
         self.row_ordinals = np.zeros(2 * messages, np.int64)
+        self._row_places = np.zeros((2 * messages, avro.PLACE_WORDS), np.int64)
         for word, array in (
             (avro.IMAGES, self._images),
             (avro.ROW_IMAGE, self.row_images),
             (avro.ROW_MESSAGE, self.row_messages),
             (avro.ROW_OP, self.row_ops),
+            (avro.ROW_PLACE, self._row_places),
         ):
             self._state[word] = array.ctypes.data
 
@@ -242,9 +259,13 @@ class AvroProgram:
         """The address of the row images."""
         return int(self._images.ctypes.data)
 
-    def places(self, texts: Texts, meta: NDArray[np.int64], messages: NDArray[np.int64]) -> NDArray[np.int64]:  # noqa: ARG002 as others
-        """Nobody looks, see :class:`connectors.readers.kafka.located.programs.RowProgram`."""
-        return np.zeros((len(messages), 6), np.int64)
+    def places(self, texts: Texts, meta: NDArray[np.int64], begin: int, end: int) -> NDArray[np.int64]:  # noqa: ARG002 as others
+        """See :class:`connectors.readers.kafka.located.programs.RowProgram`."""
+        out = np.zeros((end - begin, 6), np.int64)
+        rows = np.arange(begin, end, dtype=np.int64)
+        at_values = (texts.address, self._row_places.ctypes.data, avro.PLACE_WORDS)
+        source_places(*at_values, rows.ctypes.data, len(rows), _PLACE_SLOTS.ctypes.data, out.ctypes.data)
+        return out
 
     def values(self, texts: Texts, rows: NDArray[np.intp], column: int) -> list[Any]:
         """The values of a column in *rows* as the library reads them, see :class:`connectors.readers.kafka.located.programs.RowProgram`."""

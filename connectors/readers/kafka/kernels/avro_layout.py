@@ -39,7 +39,11 @@ TABLE_NAME = 4
 TIME_US = 5  # a value; the number stands in the word behind it
 TIME_MS = 7
 SOURCE = 9  # a value where it is NULL
-META_WORDS = 10
+GTID = 10
+FILE = 11
+OFFSET = 12
+EVENT_ROW = 13
+META_WORDS = 14
 
 # ---- the state of a pass ---------------------------------------------------------------------------------------------
 BUFFER = 0  # address of all messages behind each other, with SLACK
@@ -63,4 +67,7 @@ ROW_MESSAGE = 17
 ROW_OP = 18  # address of a byte a row
 ROWS_USED = 19  # in, out
 LONE_UPDATES = 20  # whether an update without the row before it is its row alone
-STATE_WORDS = 21
+ROW_PLACE = 21  # address of PLACE_WORDS words a row: values of the operation, the GTID, the file, the offset and the row in the event
+STATE_WORDS = 22
+
+PLACE_WORDS = 5

@@ -179,6 +179,13 @@ def _add(state: int, message: int, image: int, op: int) -> None:
     store_i64(load_i64(state + 8 * avro.ROW_IMAGE) + 8 * used, image - 1)
     store_i64(load_i64(state + 8 * avro.ROW_MESSAGE) + 8 * used, message)
     store_i8(load_i64(state + 8 * avro.ROW_OP) + used, op)
+    facts = load_i64(state + 8 * avro.FACTS)
+    place = load_i64(state + 8 * avro.ROW_PLACE) + 8 * avro.PLACE_WORDS * used
+    store_i64(place, load_i64(facts + 8 * avro.OPERATION))
+    store_i64(place + 8, load_i64(facts + 8 * avro.GTID))
+    store_i64(place + 16, load_i64(facts + 8 * avro.FILE))
+    store_i64(place + 24, load_i64(facts + 8 * avro.OFFSET))
+    store_i64(place + 32, load_i64(facts + 8 * avro.EVENT_ROW))
     store_i64(state + 8 * avro.ROWS_USED, used + 1)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from connectors.readers.kafka.kernels import avro_layout as avro
 from connectors.readers.kafka.kernels import layout as at
+from connectors.readers.kafka.kernels.avro_walk import zigzag
 from connectors.readers.kafka.kernels.digits import NO_INTEGER, integer
 from connectors.readers.kafka.kernels.jit import inlined, kernel
 from connectors.readers.kafka.kernels.tokens import length_of, start_of
@@ -42,6 +44,18 @@ def _hashed(found: int, start: int, length: int) -> int:
     return found
 
 
+@inlined
+def _integer_of(buffer: int, word: int) -> int:
+    """The integer that a value is, of JSON or of Avro; NO_INTEGER where it is none."""
+    kind = shift_right(word, at.KIND_AT)
+    start = buffer + start_of(word)
+    if kind == avro.VARINT:
+        return zigzag(start, start + length_of(word))
+    if kind == at.INTEGER:
+        return integer(start, length_of(word))
+    return NO_INTEGER
+
+
 @kernel
 def source_places(buffer: int, meta: int, meta_words: int, messages: int, count: int, slots: int, out: int) -> None:
     """Tells of each of *count* rows' messages where it stands in the source's log.
@@ -61,7 +75,7 @@ def source_places(buffer: int, meta: int, meta_words: int, messages: int, count:
         file = load_i64(words + 8 * load_i64(slots + 16))
         offset = load_i64(words + 8 * load_i64(slots + 24))
         row = load_i64(words + 8 * load_i64(slots + 32))
-        if shift_right(op, at.KIND_AT) != at.TEXT or shift_right(offset, at.KIND_AT) != at.INTEGER:
+        if shift_right(op, at.KIND_AT) != at.TEXT:
             continue
         if length_of(op) == 1 and load_u8(buffer + start_of(op)) == _LOWER_R:
             continue
@@ -73,10 +87,10 @@ def source_places(buffer: int, meta: int, meta_words: int, messages: int, count:
             continue
         file_at, file_bytes = buffer + start_of(file), length_of(file)
         file_end = _number_at_end(file_at, file_bytes)
-        position = integer(buffer + start_of(offset), length_of(offset))
+        position = _integer_of(buffer, offset)
         line = 0
-        if shift_right(row, at.KIND_AT) == at.INTEGER:
-            line = integer(buffer + start_of(row), length_of(row))
+        if shift_right(row, at.KIND_AT) == at.INTEGER or shift_right(row, at.KIND_AT) == avro.VARINT:
+            line = _integer_of(buffer, row)
         if file_end == file_bytes or position == NO_INTEGER or line == NO_INTEGER:
             continue
         file_number = _digits(file_at, file_end, file_bytes)

@@ -66,7 +66,7 @@ class LocatedRows:
 
     def places(self) -> NDArray[np.int64]:
         """Where the rows' changes stand in the source's log, see :meth:`.programs.RowProgram.places`."""
-        return self.program.places(self.texts, self.meta, self.program.row_messages[self.begin : self.end])
+        return self.program.places(self.texts, self.meta, self.begin, self.end)
 
     @property
     def known(self) -> Known:

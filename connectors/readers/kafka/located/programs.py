@@ -128,8 +128,8 @@ class RowProgram(Protocol):
     def images(self) -> int:
         """The address of the row images."""
 
-    def places(self, texts: Texts, meta: NDArray[np.int64], messages: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where the changes of *messages* stand in the source's log, as :func:`.kernels.sources.source_places` tells it; zeros where nobody looks."""
+    def places(self, texts: Texts, meta: NDArray[np.int64], begin: int, end: int) -> NDArray[np.int64]:
+        """Where the changes of the rows from *begin* to *end* stand in the source's log, as :func:`.kernels.sources.source_places` tells it; zeros where nobody looks."""
 
     def values(self, texts: Texts, rows: NDArray[np.intp], column: int) -> list[Any]:
         """The values of a column in *rows*, of messages that are *texts*, as one reads them without compiled code; None for NULL."""
@@ -306,13 +306,13 @@ class Program:
         lengths = [word >> at.START_BITS & at.LENGTH_MASK for word in words]
         return tuple(texts.between(start, start + length) for start, length in zip(starts, lengths, strict=True))
 
-    def places(self, texts: Texts, meta: NDArray[np.int64], messages: NDArray[np.int64]) -> NDArray[np.int64]:
+    def places(self, texts: Texts, meta: NDArray[np.int64], begin: int, end: int) -> NDArray[np.int64]:
         """See :class:`RowProgram`."""
         form = self.form
-        out = np.zeros((len(messages), 6), np.int64)
+        out = np.zeros((end - begin, 6), np.int64)
         if form.sources:
             slots = np.array([self._paths[path] for path in (form.op, *form.sources)], np.int64)
-            chosen = np.ascontiguousarray(messages)
+            chosen = self.row_messages[begin:end]
             addresses = (slots.ctypes.data, out.ctypes.data)
             at_meta = (texts.address, meta.ctypes.data, meta_words(form))
             source_places(*at_meta, chosen.ctypes.data, len(chosen), *addresses)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import random
 import re
+from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +21,8 @@ from connectors.readers.kafka.messages.events import RowSchema, SqlEvent
 from connectors.readers.kafka.repeats import MOST_SEEN, Places, Repeats
 from connectors.readers.kafka.scanning import TopicScan
 from historian.errors import UnsupportedEvent
+from historian.plans.plans import PartitionRange
+from logs.topic_messages import body, recorded_writers
 from logs.topic_streams import batch_of
 from models.ddl_text import edits_of
 
@@ -337,6 +341,79 @@ def test_compiled_code_and_python_tell_the_same_repeats_and_the_same_mark(
     assert marks
     assert scanning.REPEATED in dict(passed_over)  # type: ignore[call-overload]
     assert np.diff(np.array(repeated)).sum() == dict(passed_over)[scanning.REPEATED]  # type: ignore[call-overload]
+
+
+ROW = {"type": "record", "name": "Value", "fields": [{"name": "id", "type": "int"}, {"name": "v", "type": "int"}]}
+SOURCE = {"ts_ms": "long", "ts_us": "long", "db": "string", "table": "string", "gtid": ["null", "string"], "file": "string", "pos": "long", "row": "int"}  # fmt: skip
+WHEN_SENT = {"ts_ms": ["null", "long"], "transaction": ["null", {"type": "record", "name": "block", "fields": [{"name": "id", "type": "string"}]}]}  # fmt: skip
+
+
+def record_of(name: str, **kinds: object) -> dict[str, object]:
+    return {"type": "record", "name": name, "fields": [{"name": each, "type": kind} for each, kind in kinds.items()]}
+
+
+def registry_of(**behind: object) -> dict[str, Any]:
+    source = record_of("Source", **SOURCE)
+    rows = {"before": ["null", ROW], "after": ["null", "Value"]}
+    key = record_of("Key", id="int")
+    return {"1": key, "2": record_of("Envelope", **rows, source=source, op="string", **behind)}
+
+
+def in_avro(value: bytes, registry: dict[str, Any], transaction: str = "") -> tuple[bytes, bytes]:
+    """The key and the value that say in Avro what a message in JSON does."""
+    payload = json.loads(value)["payload"]
+    record = {**payload, "transaction": {"id": transaction} if transaction else None, "more": 0}
+    row = payload["after"] or payload["before"]
+    key = body({"schema": 1, "record": {"id": row["id"]}}, registry)
+    return key, body({"schema": 2, "record": record}, registry)
+
+
+def scanned_avro(messages: list[tuple[bytes, bytes]], registry: dict[str, Any]) -> tuple[TopicScan, PartitionRange]:
+    settings = KafkaSettings(brokers="", topics=("t",), format="debezium_avro")
+    scan = TopicScan({("t", 0): (0, len(messages))}, settings, recorded_writers({"registry": registry}))
+    scan.take(("t", 0), batch_of(messages))
+    (part,) = scan.ranges()
+    return scan, part
+
+
+@pytest.mark.parametrize("is_located", [True, False])
+@pytest.mark.parametrize("has_gtids", [True, False])
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_known_in_json_is_known_in_avro(
+    seed: int, has_gtids: bool, is_located: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = random.Random(seed)
+    values = log(numbers, compressed=numbers.random() < 0.3)
+    transactions = [
+        [value for value in values if gtid_of(value) == gtid] for gtid in dict.fromkeys(map(gtid_of, values))
+    ]
+    sent, _ = restarted(numbers, transactions, 20)
+    sent = [*sent, *sent[-9:]]
+    sent = sent if has_gtids else without_gtids(sent)
+    monkeypatch.setattr(batches, "FEWEST_LOCATED", 1 if is_located else 10_000)
+    in_json = TopicScan({("t", 0): (0, len(sent))}, KafkaSettings(brokers="", topics=("t",)))
+    in_json.take(("t", 0), batch_of([(None, value) for value in sent]))
+    (expected,) = in_json.ranges()
+    registry = registry_of(**WHEN_SENT)
+    scan, found = scanned_avro([in_avro(value, registry) for value in sent], registry)
+    assert expected.repeated
+    assert expected.repeated == found.repeated
+    assert expected.passed_over == found.passed_over
+    (of_json,), (of_avro,) = in_json.marks().values(), scan.marks().values()
+    assert replace(of_json, seen="") == replace(of_avro, seen="")
+
+
+@pytest.mark.parametrize(
+    "behind, transaction, known",
+    [(WHEN_SENT, "", 8), ({}, "", 8), (WHEN_SENT, "x", 0), ({**WHEN_SENT, "more": "int"}, "", 0)],
+)
+def test_what_stands_behind_the_operation_in_avro_may_only_be_when_it_was_sent(
+    behind: dict[str, object], transaction: str, known: int
+) -> None:
+    registry = registry_of(**behind)
+    values = [in_avro(value, registry, transaction) for value in [*pieces(1, range(8)), *pieces(2, range(1))]]
+    _, part = scanned_avro([*values, *values[:8]], registry)
+    assert known == dict(part.passed_over).get(scanning.REPEATED, 0)
 
 
 @pytest.mark.parametrize(
