@@ -47,13 +47,14 @@ class Places:
 
     Attributes:
         words: of each message whether it is told, the server, number of transaction and file, offset, row; as :func:`.sources.source_places` has them.
-        times_us: of the changes.
+        times_us: of the changes; ``ends``: how many bytes of each message end with its operation, 0: that is not told.
     """
 
     def __init__(self, count: int, payload: Callable[[bytes], Any] | None = None) -> None:
         self._payload = payload or _payload_of
         self.words = np.zeros((count, 6), np.int64)
         self.times_us = np.zeros(count, np.int64)
+        self.ends = np.zeros(count, np.int64)
 
     def note(self, number: int, value: bytes, time_us: int) -> None:
         """Notes the place that a message tells, which no compiled code has read."""
@@ -82,30 +83,34 @@ class _Pass:
 class _Seen:
     """Hashes of the last changes. Where they are found is made when somebody asks: of a log that only goes on, nobody does."""
 
-    def __init__(self, text: str, hashed: Callable[[bytes], int]) -> None:
+    def __init__(self, text: str, hashed: Callable[[bytes, int], int]) -> None:
         self._text, self._hashed = text, hashed
         self._hashes: list[int] | None = None
         self._where: dict[int, list[int]] = {}
-        self._waiting: deque[tuple[Texts, NDArray[np.intp]]] = deque()
+        self._waiting: deque[tuple[Texts, NDArray[np.intp], NDArray[np.int64]]] = deque()
         self._waiting_count = self._waiting_bytes = 0
 
-    def wait(self, values: Texts, numbers: NDArray[np.intp]) -> None:
+    def wait(self, values: Texts, numbers: NDArray[np.intp], ends: NDArray[np.int64]) -> None:
         """Adds the messages of those *numbers*, of which no hash is made yet."""
-        self._waiting.append((values, numbers))
+        self._waiting.append((values, numbers, ends))
         self._waiting_count += len(numbers)
         self._waiting_bytes += int(values.sizes[numbers].sum())
         if self._waiting_count >= MOST_SEEN:
             # What came before these is known no more.
             self._text, self._hashes, self._where = "", None, {}
             while self._waiting_count - len(self._waiting[0][1]) >= MOST_SEEN:
-                left, those = self._waiting.popleft()
+                left, those, _ = self._waiting.popleft()
                 self._waiting_count -= len(those)
                 self._waiting_bytes -= int(left.sizes[those].sum())
         if self._waiting_bytes > _MOST_WAITING_BYTES:
             self.index()
 
     def _waiting_hashes(self) -> Iterator[int]:
-        return (self._hashed(values[number] or b"") for values, numbers in self._waiting for number in numbers.tolist())
+        return (
+            self._hashed(values[number] or b"", end)
+            for values, numbers, ends in self._waiting
+            for number, end in zip(numbers.tolist(), ends[numbers].tolist(), strict=True)
+        )
 
     def index(self) -> None:
         """Finds changes by their hashes from now on."""
@@ -146,7 +151,7 @@ class Repeats:
     """Tells the repeats of a partition, from a mark on; None: nothing was met. *hashed*: of the format, see :func:`hash_of`."""
 
     begin: SourceMark | None
-    hashed: Callable[[bytes], int] = field(default_factory=lambda: hash_of)
+    hashed: Callable[[bytes, int], int] = field(default_factory=lambda: hash_of)
     _passes: dict[int, _Pass] = field(init=False, default_factory=dict)
     _seen: _Seen = field(init=False)
     _place: tuple[int, ...] = field(init=False, default=())
@@ -200,11 +205,11 @@ class Repeats:
         words, times_us = places.words[numbers], places.times_us[numbers]
         if self._goes_on(words):
             self._note(words, int(times_us.max()))
-            self._seen.wait(values, numbers[-MOST_SEEN:])
+            self._seen.wait(values, numbers[-MOST_SEEN:], places.ends)
             return told
         self._seen.index()
         for number, place, time_us in zip(numbers.tolist(), words.tolist(), times_us.tolist(), strict=True):
-            found = self.hashed(values[number] or b"")
+            found = self.hashed(values[number] or b"", int(places.ends[number]))
             if self._is_repeat(place[1], place[2], time_us, found):
                 told.repeats[number] = True
                 continue
@@ -283,8 +288,8 @@ def _ascend(at: NDArray[np.int64]) -> bool:
     return bool((steps[np.arange(len(steps)), first] > 0).all())
 
 
-def hash_of(value: bytes) -> int:
-    """Of a message all but when it was sent, which stands behind its operation; 0 where that is not all that stands there."""
+def hash_of(value: bytes, _end: int = 0) -> int:
+    """Of a message in JSON all but when it was sent, which stands behind its operation; 0 where that is not all that stands there."""
     is_with_schema = value.startswith(b'{"schema":')
     end = value.rfind(b'"op":')
     if not all(0 <= value.rfind(name) < end for name in (b'"before":', b'"after":', b'"source":')):

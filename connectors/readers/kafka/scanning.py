@@ -185,6 +185,7 @@ class TopicScan:
                 if partition in self._repeats:
                     numbers = np.searchsorted(batch.offsets, found.offsets)
                     self._places.words[numbers] = found.places()
+                    self._places.ends[numbers] = found.ends()
                     self._places.times_us[numbers] = found.times
                 self._note_time(partition, int(found.times.max()))
                 by_table.setdefault(found.known.table, []).append(found)

@@ -267,6 +267,13 @@ class AvroProgram:
         source_places(*at_values, rows.ctypes.data, len(rows), _PLACE_SLOTS.ctypes.data, out.ctypes.data)
         return out
 
+    def ends(self, texts: Texts, begin: int, end: int) -> NDArray[np.int64]:
+        """See :class:`connectors.readers.kafka.located.programs.RowProgram`."""
+        words = self._row_places[begin:end, 0]
+        behind = (words & at.START_MASK) + (words >> at.START_BITS & at.LENGTH_MASK)
+        found: NDArray[np.int64] = behind - texts.starts[self.row_messages[begin:end]]
+        return found
+
     def values(self, texts: Texts, rows: NDArray[np.intp], column: int) -> list[Any]:
         """The values of a column in *rows* as the library reads them, see :class:`connectors.readers.kafka.located.programs.RowProgram`."""
         name = next(each for each, slot in self.slots.items() if slot == column)

@@ -68,6 +68,10 @@ class LocatedRows:
         """Where the rows' changes stand in the source's log, see :meth:`.programs.RowProgram.places`."""
         return self.program.places(self.texts, self.meta, self.begin, self.end)
 
+    def ends(self) -> NDArray[np.int64]:
+        """Where the operations of the rows' messages end, see :meth:`.programs.RowProgram.ends`."""
+        return self.program.ends(self.texts, self.begin, self.end)
+
     @property
     def known(self) -> Known:
         """What is known of their messages."""

@@ -131,6 +131,9 @@ class RowProgram(Protocol):
     def places(self, texts: Texts, meta: NDArray[np.int64], begin: int, end: int) -> NDArray[np.int64]:
         """Where the changes of the rows from *begin* to *end* stand in the source's log, as :func:`.kernels.sources.source_places` tells it; zeros where nobody looks."""
 
+    def ends(self, texts: Texts, begin: int, end: int) -> NDArray[np.int64]:
+        """How many bytes of each row's message end with its operation; 0: that is not told."""
+
     def values(self, texts: Texts, rows: NDArray[np.intp], column: int) -> list[Any]:
         """The values of a column in *rows*, of messages that are *texts*, as one reads them without compiled code; None for NULL."""
 
@@ -317,6 +320,10 @@ class Program:
             at_meta = (texts.address, meta.ctypes.data, meta_words(form))
             source_places(*at_meta, chosen.ctypes.data, len(chosen), *addresses)
         return out
+
+    def ends(self, texts: Texts, begin: int, end: int) -> NDArray[np.int64]:  # noqa: ARG002 as others
+        """See :class:`RowProgram`: in JSON it is sooner found where it is asked for."""
+        return np.zeros(end - begin, np.int64)
 
     def words_at(self, path: str, meta: NDArray[np.int64], messages: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Of each of *messages* the word of a field that is looked for."""

@@ -403,6 +403,22 @@ def test_what_is_known_in_json_is_known_in_avro(
     assert replace(of_json, seen="") == replace(of_avro, seen="")
 
 
+@pytest.mark.parametrize("behind", [WHEN_SENT, {"ts_ms": ["null", "long"]}])
+def test_compiled_code_and_the_library_tell_the_same_mark(
+    behind: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = registry_of(**behind)
+    values = log(random.Random(3), compressed=False)
+    messages = [in_avro(value, registry) for value in without_gtids(values[:50]) + values[50:] + values[20:]]
+    marks = []
+    for fewest in (1, 10_000):
+        monkeypatch.setattr(batches, "FEWEST_LOCATED", fewest)
+        marks.append(scanned_avro(messages, registry)[0].marks())
+    assert marks[0] == marks[1]
+    (mark,) = marks[0].values()
+    assert len(mark.seen) > 100
+
+
 @pytest.mark.parametrize(
     "behind, transaction, known",
     [(WHEN_SENT, "", 8), ({}, "", 8), (WHEN_SENT, "x", 0), ({**WHEN_SENT, "more": "int"}, "", 0)],
