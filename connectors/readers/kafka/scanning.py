@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -82,7 +82,7 @@ class TopicScan:
         self._closed: dict[Partition, _Closed] = {}
         self._row_times: dict[tuple[Partition, TableName], RowTimes] = {}
         self._sent = AvroSent(writers) if writers is not None and settings.format == "debezium_avro" else None
-        hashed = hash_of if self._sent is None else self._sent.hash_of
+        hashed: Callable[[bytes, int], int] = hash_of if self._sent is None else self._sent.hash_of
         self._repeats = {
             partition: Repeats((marks or {}).get(f"{partition[0]}:{partition[1]}"), hashed)
             for partition in (ranges if has_source_places(settings.format) else ())
