@@ -341,11 +341,11 @@ class Walk:
     def _schema_met(self, met: SchemaMet) -> None:
         assert self.topics is not None  # noqa: S101 - whoever walks topics gives it
         latest = self.catalog.tables.get(met.table)
-        if met.table in self._stopped:  # else its rows would be read under what its partition had before
-            self.topics.passes_over(met, self._stopped[met.table])
-            return
-        if latest is None and met.table in self.catalog.unknown:
-            return  # it has stopped: what it became is told, but not what became of its rows
+        stopped, is_unknown = self._stopped.get(met.table), latest is None and met.table in self.catalog.unknown
+        if is_unknown or (latest is not None and latest.table_id == stopped):
+            if stopped is not None:  # else its rows would be read under what its partition had before
+                self.topics.passes_over(met, stopped)
+            return  # what it became is told, but not what became of its rows
         former = self.topics.former(met)
         if former is not None and not former.has_rows:
             self.topics.passes_over(met, former.table_id)

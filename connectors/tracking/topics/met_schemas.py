@@ -16,7 +16,8 @@ from historian.charsets.client_text import printable
 from historian.ddl import Resolution
 from historian.history.versions import in_force
 from historian.plans.plans import PartitionRange, Passage, PlannedTable
-from historian.schema.edits import DropTable, RenameTable, TruncateTable
+from historian.schema.edits import CreateTable, DropTable, ForgetTable, RenameTable, TruncateTable
+from historian.schema.gaps import ResumeTable
 from historian.schema.snapshots import Catalog, Snapshot
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class MetSchemas:
         self._known: dict[int, list[_Known]] = {}
         self._stated: set[tuple[str, int]] | None = None
         self._left: dict[TableName, list[Left]] | None = None
+        self._ids: dict[TableName, int] = {}
+        self._stopped: dict[TableName, int] = {}
 
     def former(self, met: SchemaMet) -> Left | None:
         """The table that the row of *met* is of, where a statement that another partition brought before has ended that.
@@ -172,9 +175,26 @@ class MetSchemas:
         assert self._left is not None  # noqa: S101 whoever asks has begun it
         for entry in entries:
             for edit in entry.edits:
-                if isinstance(edit, (DropTable, RenameTable, TruncateTable)) and entry.place is not None:
+                if isinstance(edit, CreateTable):
+                    self._made(edit.snapshot, entry)
+                elif isinstance(edit, ForgetTable) and edit.table in self._ids:
+                    self._stopped[edit.table] = self._ids[edit.table]
+                elif isinstance(edit, ResumeTable):
+                    self._stopped.pop(edit.table, None)
+                elif isinstance(edit, (DropTable, RenameTable, TruncateTable)) and entry.place is not None:
                     left = Left(edit.table_id, isinstance(edit, RenameTable), entry.place, entry.event_time_us)
                     self._left.setdefault(edit.table, []).append(left)
+                    if isinstance(edit, RenameTable):
+                        self._ids[edit.new] = edit.table_id
+
+    def _made(self, snapshot: Snapshot, entry: TimelineEntry) -> None:
+        """Notes a table that is made. One that had its name and stopped has no row from there on, though no edit drops it."""
+        assert self._left is not None  # noqa: S101 whoever asks has begun it
+        stopped = self._stopped.pop(snapshot.name, None)
+        if stopped is not None and entry.place is not None:
+            left = Left(stopped, False, entry.place, entry.event_time_us)
+            self._left.setdefault(snapshot.name, []).append(left)
+        self._ids[snapshot.name] = snapshot.table_id
 
     def _told_behind(self, snapshot: Snapshot, statement: Statement) -> bool:
         last = self._versions(snapshot.table_id)[-1]
