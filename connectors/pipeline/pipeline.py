@@ -35,6 +35,7 @@ from connectors.pipeline.pacing import PlansAhead, pause
 from connectors.pipeline.reloading import Reloads
 from connectors.pipeline.selecting import OnExecutors
 from connectors.pipeline.source_rows import SourceRows
+from connectors.readers.base import PartitionedLog
 from connectors.reconfiguration.noted import NotedConfig
 from connectors.sink_kinds import compares_ranges, tells_rows
 from connectors.spark.executors import check_executors
@@ -119,6 +120,8 @@ class Pipeline:
             if normalizer is not None:
                 held = store.begin_behind(min(held, normalizer.held(held)))
             tracker = make_tracker(config, store=store)
+            if isinstance(tracker.reader, PartitionedLog):
+                tracker.reader.keeps_scans = is_local(spark)
             with closing(tracker.reader):
                 tracker.reader.take_over(connector)
                 if isinstance(config.source, ServerSource) and copies_rows(config.source, store):

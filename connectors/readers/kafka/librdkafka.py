@@ -138,7 +138,7 @@ class Fetcher:
     def _taken(self, count: int) -> Fetched[Batch]:
         found = np.empty((FACTS, count), np.int64)
         facts(self._messages.ctypes.data, count, self._date, self._scratch.ctypes.data, found.ctypes.data)
-        errors, topics, partitions, offsets, times_ms, has, value_bytes, key_bytes = found
+        errors, topics, partitions, offsets = found[:4]
         told = [
             (
                 self._partition(topics[number], partitions[number]),
@@ -153,6 +153,19 @@ class Fetcher:
             return Fetched([], told)
         # Partitions come in turns, of a few hundred messages each.
         chosen = chosen[np.lexsort((partitions[chosen], topics[chosen]))]
+        of = np.stack((topics[chosen], partitions[chosen]))
+        ends = np.flatnonzero(np.any(of[:, 1:] != of[:, :-1], axis=0)) + 1
+        return Fetched(
+            [
+                (self._partition(*of[:, begin]), self._batch(chosen[begin:end], found))
+                for begin, end in pairwise([0, *ends.tolist(), len(chosen)])
+            ],
+            told,
+        )
+
+    def _batch(self, chosen: NDArray[np.intp], found: NDArray[np.int64]) -> Batch:
+        """The messages of one partition, in memory of their own: who keeps them keeps no other ones."""
+        _, _, _, offsets, times_ms, has, value_bytes, key_bytes = found
         values, keys = (
             Texts(_memory(int(starts[-1]) + SLACK), starts, has[chosen] & bit == 0)
             for sizes, bit in ((value_bytes, 1), (key_bytes, 2))
@@ -161,16 +174,7 @@ class Fetcher:
         for texts in (values, keys):
             texts.body[texts.starts[-1] :] = ord('"')
         gather(self._messages.ctypes.data, chosen.ctypes.data, len(chosen), values.address, keys.address)
-        whole = Batch(keys, values, offsets[chosen], times_ms[chosen])
-        of = np.stack((topics[chosen], partitions[chosen]))
-        ends = np.flatnonzero(np.any(of[:, 1:] != of[:, :-1], axis=0)) + 1
-        return Fetched(
-            [
-                (self._partition(*of[:, begin]), whole.part(begin, end))
-                for begin, end in pairwise([0, *ends.tolist(), len(chosen)])
-            ],
-            told,
-        )
+        return Batch(keys, values, offsets[chosen], times_ms[chosen])
 
     def _failed(self, what: str, error: int) -> SourceError:
         found = self._library.rd_kafka_err2str(error).decode()

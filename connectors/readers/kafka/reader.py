@@ -52,6 +52,7 @@ class KafkaReader:
         self.on_bound: Callable[[LogPosition], None] | None = None
         self.stated_us: Callable[[], Iterable[int]] | None = None
         self.marks: Callable[[Collection[str]], SourceMarks] | None = None
+        self.keeps_scans = False
 
     def __getstate__(self) -> KafkaSettings:
         return self._settings
@@ -147,7 +148,7 @@ class KafkaReader:
         """
         from connectors.readers.kafka.scanning import TopicScan
 
-        cache = self._cache = MessageCache()
+        cache = self._cache = MessageCache() if self.keeps_scans else None
         bounds = self._bounds()
         begins = self._begins(start, bounds)
         ends = {partition: high for partition, (_, high) in bounds.items()}
@@ -163,7 +164,8 @@ class KafkaReader:
         stated = {at: each for at, each in wanted.items() if self._has_statements_alone(at)}
         with closing(self._client.batches(stated)) as batches:
             for partition, batch in batches:
-                cache.add(partition, batch)
+                if cache is not None:
+                    cache.add(partition, batch)
                 scan.take(partition, batch)
         with closing(self._client.batches({at: wanted[at] for at in wanted if at not in stated})) as batches:
             for partition, batch in batches:
@@ -173,7 +175,8 @@ class KafkaReader:
                 if len(before) == len(batch):
                     continue
                 rest = batch.part(len(before), len(batch))
-                cache.add(partition, rest)
+                if cache is not None:
+                    cache.add(partition, rest)
                 scan.take(partition, rest, limit_bytes)
                 if limit_bytes is not None and scan.size_bytes >= limit_bytes:
                     break
@@ -182,7 +185,8 @@ class KafkaReader:
         scan.check_statements()
         scan.close()
         parts = scan.ranges()
-        cache.close(parts)
+        if cache is not None:
+            cache.close(parts)
         if not parts:
             return
         if has_statements(self._settings.format):
@@ -306,6 +310,7 @@ class KafkaReader:
 
     def close(self) -> None:
         """Closes connections; the reader can be used again."""
+        self._cache = None
         self._client.close()
 
 

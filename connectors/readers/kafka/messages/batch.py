@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 __all__ = ["Batch", "Texts"]
 
 
+_MESSAGE_BYTES = 34
+"""Offset, date, and where key and value begin and whether they are there."""
+
+
 class Texts:
     """Texts behind each other in memory.
 
@@ -41,7 +45,9 @@ class Texts:
         return cls(np.frombuffer(body, np.uint8), starts, absent)
 
     def __reduce__(self) -> tuple[type[Texts], tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]]:
-        return Texts, (self.body[: self.starts[-1] + SLACK], self.starts, self.absent)
+        # Behind a part stands the next text, and behind that one nothing: quotes end what is alone.
+        body = np.concatenate((self.body[: self.starts[-1]], np.full(SLACK, ord('"'), np.uint8)))
+        return Texts, (body, self.starts, self.absent)
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -96,8 +102,8 @@ class Batch:
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes all have, as :class:`connectors.readers.base.CachedLog`."""
-        return int(self.keys.starts[-1] + self.values.starts[-1])
+        """How much memory they take, as :class:`connectors.readers.base.CachedLog`."""
+        return int(self.keys.starts[-1] + self.values.starts[-1]) + _MESSAGE_BYTES * len(self)
 
     def part(self, begin: int, end: int) -> Batch:
         """The messages from *begin* to *end*, in the same memory."""

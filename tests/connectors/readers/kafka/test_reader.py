@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import numpy as np
 import pytest
 from confluent_kafka import Producer
 
@@ -117,11 +118,27 @@ def test_rows_of_a_scan_come_without_another_look_at_the_topic(kafka: Kafka, top
         *_, bound = reader.scan(reader.start())
         assert isinstance(bound, Bound)
         (part,) = bound.partitions
+        assert reader.cached(part) is None
+        reader.keeps_scans = True
+        list(reader.scan(reader.start()))
         kept = reader.cached(part)
         read = ids(reader, part)
     kafka.delete_topic(topic)
     with contextlib.closing(reader_of(kafka, topic)) as another:
         assert [0, 1, 2, 3, 4] == read == ids(another, part, kept)
+
+
+def test_messages_of_a_partition_stand_in_memory_of_their_own(kafka: Kafka, topic: str) -> None:
+    kafka.produce(topic, [(b"k", insert(number)) for number in range(50)], 0)
+    kafka.produce(topic, [(b"k", insert(7))], 1)
+    client = Client(reader_settings(kafka, topic))
+    with contextlib.closing(client):
+        batches = list(client.batches({(topic, 0): (0, 50), (topic, 1): (0, 1)}))
+    bodies: dict[int, list[np.ndarray]] = {0: [], 1: []}
+    for (_, number), batch in batches:
+        bodies[number] += [batch.values.body, batch.keys.body]
+    assert sum(len(batch) for _, batch in batches) == 51
+    assert not any(np.shares_memory(one, other) for one in bodies[0] for other in bodies[1])
 
 
 def test_each_partition_says_how_far_and_since_when_it_goes_on(kafka: Kafka, topic: str) -> None:
