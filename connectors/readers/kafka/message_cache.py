@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from connectors.readers.kafka.partitions import Partition
     from historian.plans.plans import PartitionRange
 
-__all__ = ["MAX_KEPT_BYTES", "MessageCache", "Room"]
+__all__ = ["MAX_KEPT_BYTES", "NO_ROOM", "ROOM", "MessageCache", "Room"]
 
 MAX_KEPT_BYTES = 640 << 20
 """So much is kept in a process: two plans of the size that is set by default, one that is written and one that is scanned."""
@@ -37,7 +37,10 @@ class Room:
             self._left_bytes += size_bytes
 
 
-_ROOM = Room(MAX_KEPT_BYTES)
+ROOM = Room(MAX_KEPT_BYTES)
+"""Of this process."""
+
+NO_ROOM = Room(0)
 
 
 class _Kept(Sequence["Batch"]):
@@ -66,7 +69,7 @@ class _Kept(Sequence["Batch"]):
 class MessageCache:
     """What one scan takes of each partition, as long as there is room; then what it has ``closed`` with."""
 
-    def __init__(self, room: Room = _ROOM) -> None:
+    def __init__(self, room: Room = ROOM) -> None:
         self._room = room
         self._taken: dict[Partition, list[Batch]] = {}
         self._taken_bytes = 0

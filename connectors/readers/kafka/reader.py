@@ -17,7 +17,7 @@ from connectors.readers.base import (
 from connectors.readers.kafka.administration import Administration
 from connectors.readers.kafka.client import Client, KafkaSettings, purged
 from connectors.readers.kafka.decoders import decoder_of, has_statements, has_watermarks, writers_of
-from connectors.readers.kafka.message_cache import MessageCache
+from connectors.readers.kafka.message_cache import NO_ROOM, ROOM, MessageCache
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.partitions import Partition
 from historian.changelog.chunks import Chunk
@@ -148,7 +148,7 @@ class KafkaReader:
         """
         from connectors.readers.kafka.scanning import TopicScan
 
-        cache = self._cache = MessageCache() if self.keeps_scans else None
+        cache = self._cache = MessageCache(ROOM if self.keeps_scans else NO_ROOM)
         bounds = self._bounds()
         begins = self._begins(start, bounds)
         ends = {partition: high for partition, (_, high) in bounds.items()}
@@ -164,8 +164,7 @@ class KafkaReader:
         stated = {at: each for at, each in wanted.items() if self._has_statements_alone(at)}
         with closing(self._client.batches(stated)) as batches:
             for partition, batch in batches:
-                if cache is not None:
-                    cache.add(partition, batch)
+                cache.add(partition, batch)
                 scan.take(partition, batch)
         with closing(self._client.batches({at: wanted[at] for at in wanted if at not in stated})) as batches:
             for partition, batch in batches:
@@ -175,8 +174,7 @@ class KafkaReader:
                 if len(before) == len(batch):
                     continue
                 rest = batch.part(len(before), len(batch))
-                if cache is not None:
-                    cache.add(partition, rest)
+                cache.add(partition, rest)
                 scan.take(partition, rest, limit_bytes)
                 if limit_bytes is not None and scan.size_bytes >= limit_bytes:
                     break
@@ -185,8 +183,7 @@ class KafkaReader:
         scan.check_statements()
         scan.close()
         parts = scan.ranges()
-        if cache is not None:
-            cache.close(parts)
+        cache.close(parts)
         if not parts:
             return
         if has_statements(self._settings.format):
