@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connectors.spark.typed_schemas import FittingRules, TypedSchema, last_schema, remember, remembered, schema_of
 from connectors.spark.typed_tables import TypedTable
-from historian.errors import ConfigError, UnknownTable
+from historian.errors import ConfigError, PositionError, UnknownTable
 from historian.names import TableName
-from historian.positions import parse_position
+from historian.positions import GtidSet, parse_position
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
     from connectors.spark.options import SourceOptions
     from connectors.tracking.tracker import Tracker
     from historian.history.versions import Version
+    from historian.positions import LogPosition
 
-__all__ = ["next_schema", "stream_table", "table_of_range", "typed"]
+__all__ = ["next_schema", "schema_position", "stream_table", "table_of_range", "typed"]
 
 
 def typed(options: SourceOptions, schema: TypedSchema) -> TypedTable:
@@ -56,6 +58,33 @@ def stream_table(options: SourceOptions, tracker: Tracker) -> TypedTable:
     return chosen
 
 
+def schema_position(text: str, tracker: Tracker) -> LogPosition:
+    """The position that *text* is, or behind the transaction that it names alone, as ``position`` of a row does.
+
+    What was on other servers before is known where the transaction's own server had a statement before it.
+
+    Raises:
+        ConfigError: the text is no position.
+    """
+    try:
+        position = parse_position(text, tracker.reader.flavor)
+    except PositionError:
+        problem = f"expected latest, earliest or a position @ $.schema_at (got {text!r})"
+        raise ConfigError('options of format("historian") cannot be used', problems=(problem,)) from None
+    named = position.read
+    if not isinstance(named, GtidSet) or len(named) != 1:
+        return position
+    [(source, [(_, number)])] = named
+    held = GtidSet.of({source: [(1, number)]})
+    for entry in reversed(tracker.history.entries):
+        before = entry.position.read
+        own = "" if entry.place is None else entry.place.gtid
+        if own and isinstance(before, GtidSet) and held.contains_gtid(own):
+            held = held.union(before)
+            break
+    return replace(position, gtids=str(held))
+
+
 def next_schema(options: SourceOptions, tracker: Tracker, table_id: int, begin: int) -> TypedSchema | None:
     """The schema under which a stream goes on with the version *begin*, which did not fit; None: the table is gone."""
     tracker.catch_up(limit_bytes=options.batch_bytes())
@@ -82,7 +111,7 @@ def _chosen(options: SourceOptions, tracker: Tracker, *, begin: int, carries_all
         first = versions[0]
         return schema_of(_chain(tracker, first.table_id), first.number, begin=begin, pinned=True)
     if at != "latest":
-        there = history.at(name, parse_position(at, tracker.reader.flavor))
+        there = history.at(name, schema_position(at, tracker))
         return schema_of(_chain(tracker, there.table_id), there.number, begin=begin, pinned=True)
     chain = _chain(tracker, versions[-1].table_id)
     begin = max((version.number for version in chain if version.number <= begin), default=chain[0].number)

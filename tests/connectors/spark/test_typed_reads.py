@@ -56,6 +56,19 @@ def test_the_schema_is_that_of_the_place_that_is_named(options: dict[str, str]) 
     assert ["channel", *FIRST_ORDERS] == _names(there)[len(SYSTEM) :]
 
 
+def test_the_schema_may_be_that_of_the_position_of_a_row(options: dict[str, str]) -> None:
+    rows = read_batch({**options, "table": "shop.orders"})
+    for version, names in ((0, FIRST_ORDERS), (11, ["channel", *FIRST_ORDERS]), (16, ORDERS)):
+        of_version = rows.filter(pc.greater_equal(rows["schema_version"], version))["position"][0].as_py()
+
+        assert names == _names({**options, "table": "shop.orders", "schema_at": of_version})[len(SYSTEM) :]
+
+
+def test_a_place_for_the_schema_that_is_none_is_told_with_what_may_stand_there(options: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match=r"latest, earliest or a position @ \$\.schema_at \(got 'soon'\)"):
+        _names({**options, "table": "shop.orders", "schema_at": "soon"})
+
+
 def test_columns_that_were_dropped_come_on_request_and_are_null_from_then_on(options: dict[str, str]) -> None:
     rows = read_batch({**options, "table": "shop.customers", "dropped": "true"})
 
