@@ -13,9 +13,9 @@ from connectors.check.shards import shard_checks
 from connectors.check.sizes import size_checks
 from connectors.config import SinkConfig
 from connectors.config.filters import TableFilter
-from connectors.tracking.capture import capture_catalog
+from connectors.tracking.capture.catalog import capture_catalog
+from connectors.tracking.capture.shared import shared_captures
 from connectors.tracking.cascades import logs_cascades
-from connectors.tracking.shared_captures import shared_captures
 from connectors.tracking.sources import server_address
 from historian.ddl.parsing.context import version_number
 from historian.names import TableName

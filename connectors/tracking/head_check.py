@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from connectors.tracking.capture import UNTOLD_LABEL
+from connectors.tracking.capture.catalog import UNTOLD_LABEL
 from historian.names import TableName
 from historian.plans.plans import Quarantine
 from historian.positions.places import Place
@@ -15,7 +15,7 @@ from historian.schema.snapshots import Catalog, Snapshot
 
 if TYPE_CHECKING:
     from connectors.readers.base import Reader
-    from connectors.tracking.shared_captures import HeadCaptures
+    from connectors.tracking.capture.shared import HeadCaptures
     from historian.history.history import History
     from historian.positions import LogPosition
     from historian.store import Store

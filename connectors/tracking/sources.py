@@ -16,8 +16,8 @@ from historian.values.policies import DEAD_LETTER
 if TYPE_CHECKING:
     from connectors.config import SourceConfig
     from connectors.readers.base import Reader
-    from connectors.tracking.capture import Capture
-    from connectors.tracking.shared_captures import Databases, HeadCaptures
+    from connectors.tracking.capture.catalog import Capture
+    from connectors.tracking.capture.shared import Databases, HeadCaptures
     from connectors.tracking.tracker import Tracker
     from historian.schema.snapshots import Catalog
     from historian.store import Store
@@ -102,8 +102,8 @@ def make_tracker(
 
 
 def _capture(source: ServerSource) -> Capture:
-    from connectors.tracking.capture import capture_catalog
-    from connectors.tracking.shared_captures import shared_captures
+    from connectors.tracking.capture.catalog import capture_catalog
+    from connectors.tracking.capture.shared import shared_captures
 
     address = server_address(source)
     shared = shared_captures(address)
@@ -119,8 +119,8 @@ def _capture(source: ServerSource) -> Capture:
 
 
 def _head(source: ServerSource) -> HeadCaptures:
-    from connectors.tracking.capture import capture_catalog
-    from connectors.tracking.shared_captures import HeadCaptures, shared_captures
+    from connectors.tracking.capture.catalog import capture_catalog
+    from connectors.tracking.capture.shared import HeadCaptures, shared_captures
 
     address = server_address(source)
 
@@ -128,7 +128,9 @@ def _head(source: ServerSource) -> HeadCaptures:
         with closing(address.connect()) as connection:
             return capture_catalog(connection, 1, 1, exact=False, databases=databases)
 
-    return HeadCaptures(ask, source.tables.databases(), shared_captures(address))
+    databases, shared = source.tables.databases(), shared_captures(address)
+    shared.want(databases)
+    return HeadCaptures(ask, databases, shared)
 
 
 def _schema(source: SourceConfig) -> Catalog | None:

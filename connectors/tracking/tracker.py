@@ -16,7 +16,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from connectors.readers.base import PartitionedLog
-from connectors.tracking.capture import Capture
+from connectors.tracking.capture.catalog import Capture
+from connectors.tracking.capture.shared import HeadCaptures
 from connectors.tracking.cascades import parent_log
 from connectors.tracking.continuity import Continuity
 from connectors.tracking.copied_rows import find_copied
@@ -25,7 +26,6 @@ from connectors.tracking.head_check import HeadCheck
 from connectors.tracking.prepared_transactions import WalkedXa, attached, find_prepared
 from connectors.tracking.ranges import cut_ranges
 from connectors.tracking.scope import filter_text, is_noted, place_at_end, stops_by_filter
-from connectors.tracking.shared_captures import HeadCaptures
 from connectors.tracking.topics.met_schemas import MetSchemas
 from connectors.tracking.topics.statement_times import tell_statements
 from connectors.tracking.type_options import check_type_options, ranges_with_type_options

@@ -109,7 +109,6 @@ class PlanWriter:
         self._closed = dict(closed)
         self._stopped: set[int] = set()
         self._stops = threading.Lock()
-        self._behind = {table.table_id: table.behind for table in plan.tables}
         self._repaired = frozenset(t.table_id for t in plan.tables if t.repairs_anew)
         # They may hold a part of the plan in which they stopped, and all that they hold goes.
         self._emptied = frozenset(
@@ -211,7 +210,7 @@ class PlanWriter:
         if self._is_repaired(part) or part.location.table_id in self._emptied:
             return  # What it holds is compared or taken back, wherever it stands.
         link = self._state.last_links[directory]
-        behind = self._behind.get(part.location.table_id)
+        behind = next((t.behind for t in self._plan.tables if t.table_id == part.location.table_id), None)
         # A table that stopped may have had a part in plans that it does not hold.
         links = self._state.links if behind is None else self._state.links_until(behind)
         target.check_link(links.get(directory, 0), self._plan.number, link)

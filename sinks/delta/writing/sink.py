@@ -168,10 +168,8 @@ class DeltaSink:
         """Fresh targets begin with what former ones held, where *plan* says so; ids of tables that cannot, which are stopped."""
         failed = set()
         for table in plan.tables:
-            if not table.seed:  # Most plans have none, and some have thousands of tables.
-                continue
             part = next((part for part in parts if part.location.table_id == table.table_id), None)
-            if part is None:
+            if not table.seed or part is None:
                 continue
             try:
                 seed(self._spark, state, self._settings, part, table.seed)

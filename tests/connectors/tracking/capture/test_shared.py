@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from connectors.tracking.shared_captures import HeadCaptures, SharedCaptures
+from connectors.tracking.capture.shared import HeadCaptures, SharedCaptures
 from historian.errors import SourceError
 from historian.positions import LogPosition
 from historian.schema.snapshots import Catalog
@@ -76,7 +76,7 @@ def test_a_capture_of_some_databases_does_not_serve_who_wants_all() -> None:
     assert [frozenset({"one"}), None] == asked.questions
 
 
-@pytest.mark.parametrize(("ends", "number"), [((LATER,), 1), ((PLACE, LATER), 2)], ids=["before", "meanwhile"])
+@pytest.mark.parametrize("ends, number", [((LATER,), 1), ((PLACE, LATER), 2)], ids=["before", "meanwhile"])
 def test_nothing_is_told_of_a_place_that_the_log_has_gone_beyond(ends: tuple[LogPosition, ...], number: int) -> None:
     asked, shared = Asked(), SharedCaptures()
     assert _head(asked, shared).standing_at(PLACE, Log(list(ends))) is None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from connectors.readers.binlog.transport.connection import answered
-from connectors.tracking.lossy_texts import with_exact_texts
+from connectors.tracking.capture.lossy_texts import with_exact_texts
 from historian.ddl import (
     SYSTEM_DATABASES,
     StatementContext,
@@ -118,7 +118,7 @@ def capture_catalog(
         connection: to the server, in any state but inside a transaction; cursors give tuples.
         next_table_id, next_column_id: the counters that ids are taken from.
         exact: whether labels and defaults that servers print with losses are asked for by value
-            (:mod:`connectors.tracking.lossy_texts`), else they are as printed.
+            (:mod:`connectors.tracking.capture.lossy_texts`), else they are as printed.
         databases: to read alone, which takes a server of many less; None: all.
 
     Raises:

@@ -42,6 +42,11 @@ class SharedCaptures:
         self._wanted: Databases = frozenset()
         self._standing: _Standing | None = None
 
+    def want(self, databases: Databases) -> None:
+        """Notes that somebody will look at these too, so that what others capture serves them."""
+        with self._lock:
+            self._wanted = _both(self._wanted, databases)
+
     def begun_from_now(self, what: Hashable, ask: Callable[[], Catalog]) -> Catalog:
         """What *ask* gives, or gave another one who asked for *what*: a capture that begins after this call. Raises what *ask* does."""
         with self._lock:
@@ -79,8 +84,8 @@ class SharedCaptures:
             databases: that are wanted; what is given may have those of others too. None: all.
             ask: gives what the server holds of them now.
         """
+        self.want(databases)
         with self._lock:
-            self._wanted = _both(self._wanted, databases)
             wanted, known, now_s = self._wanted, self._standing, self._clock_s()
         if (
             known is not None

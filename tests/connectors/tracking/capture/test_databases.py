@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from connectors.tracking.capture import capture_catalog
+from connectors.tracking.capture.catalog import capture_catalog
 from databases.servers import Server
 from historian.ddl.resolving.unnamed_tables import triggers_name
 from historian.schema.comparison import differences
