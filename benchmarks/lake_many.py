@@ -90,7 +90,10 @@ class Bench:
             self.sink.write(plan, self.lab.timeline, chunks)
             self.sink.stopped()
             self.sink.due_us()
-            return time.perf_counter() - begin
+            taken_s = time.perf_counter() - begin
+        if stopped := self.sink.stopped():
+            raise SystemExit(f"{len(stopped)} tables have stopped: {next(iter(stopped.values()))}")
+        return taken_s
 
     def _snapshot(self, number: int) -> Snapshot:
         first = self.lab.catalog.next_column_id + number * len(COLUMNS)

@@ -267,7 +267,7 @@ def stopped_locations(locations: TableLocations, stops: Mapping[int, str], plan:
         for table_id, reason in stops.items()
         if not locations[table_id].stopped
     }
-    return {**locations, **stopped}
+    return {**locations, **stopped} if stopped else locations
 
 
 def occupants(plan: Plan, locations: TableLocations) -> list[list[PlannedTable]]:
