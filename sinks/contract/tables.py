@@ -180,6 +180,7 @@ class _Places:
 def _replayed(locations: TableLocations, plan: Plan, sink: SinkNames) -> dict[int, TableLocation]:
     """The locations in which tables that *plan* reads again are written again."""
     after = dict(locations)
+    retired = min(0, min(after, default=0))
     for table in plan.tables:
         location = after.get(table.table_id)
         if table.repairs_anew and location is not None and location.previous:
@@ -194,7 +195,7 @@ def _replayed(locations: TableLocations, plan: Plan, sink: SinkNames) -> dict[in
         snapshots = [version.snapshot for version in table.versions if version.snapshot is not None]
         if not snapshots:
             continue
-        retired = min(0, *after) - 1
+        retired -= 1
         why = location.stopped or location.former_why or "the table was read again"
         after[retired] = replace(
             location,
