@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from connectors.check.result import CheckResult
 from connectors.readers.binlog.transport.connection import ServerAddress, answered
-from connectors.tracking.capture import capture_catalog
+from connectors.tracking.capture.catalog import capture_catalog
 from historian.errors import SourceError
 from historian.names import TableName
 

@@ -13,8 +13,10 @@ from connectors.check.shards import shard_checks
 from connectors.check.sizes import size_checks
 from connectors.config import SinkConfig
 from connectors.config.filters import TableFilter
-from connectors.tracking.capture import capture_catalog
+from connectors.tracking.capture.catalog import capture_catalog
+from connectors.tracking.capture.shared import shared_captures
 from connectors.tracking.cascades import logs_cascades
+from connectors.tracking.sources import server_address
 from historian.ddl.parsing.context import version_number
 from historian.names import TableName
 from historian.schema.merge_tables import is_merge
@@ -39,7 +41,9 @@ def table_checks(server: ServerView, sinks: Sequence[SinkConfig], *, copies: boo
         copies: whether the connector reads rows from the server itself.
     """
     wanted = server.source.tables
-    catalog = capture_catalog(server.connection, 1, 1)
+    # Connectors of one process that begin together look at the same tables.
+    shared = shared_captures(server_address(server.source))
+    catalog = shared.begun_from_now("checks", lambda: capture_catalog(server.connection, 1, 1))
     tables = [snapshot for name, snapshot in sorted(catalog.tables.items()) if wanted(name)]
     patterns = ", ".join(wanted.patterns)
     if tables:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from historian.ddl import SYSTEM_DATABASES
-from historian.globs import matches
+from historian.globs import is_exact, matches
 from historian.history.online_schema_changes import NO_TOOLS, TOOLS, OnlineChanges
 from historian.names import TableName
 
@@ -47,6 +47,15 @@ class TableFilter:
         fields = json.loads(text)
         tools = tuple(tool for tool in TOOLS if tool.name in fields["online_changes"])
         return cls(tuple(fields["tables"]), OnlineChanges(tools))
+
+    def databases(self) -> frozenset[str] | None:
+        """The only databases that it takes tables of; None where patterns leave open which.
+
+        >>> TableFilter(("shop.*", "crm.notes", "!test.*")).databases() == {"shop", "crm"}, TableFilter(("s*.*",)).databases()
+        (True, None)
+        """
+        names = {pattern.split(".", 1)[0] for pattern in self.patterns if not pattern.startswith("!")}
+        return frozenset(names) if all(map(is_exact, names)) else None
 
     def __call__(self, name: TableName) -> bool:
         """Whether rows of the table *name* are wanted."""

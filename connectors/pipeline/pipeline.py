@@ -62,6 +62,8 @@ __all__ = ["Pipeline"]
 
 _log = logging.getLogger(__name__)
 _POLL_S = 1.0
+_WAITS = 12
+"""A rest has about so many waits, each for one second at least: many quiet connectors that wake up each second keep a core busy."""
 _LOOK_S, _LONGEST_LOOK_S = 5.0, 60.0
 """How long a log that is silent is believed to be so, at first and behind many looks. A server that has gone away in silence is missed by then."""
 
@@ -233,11 +235,14 @@ class Pipeline:
         self._rest_s = min(2 * self._rest_s, _LONGEST_LOOK_S)
         if due := self._due_us():
             rest_s = min(rest_s, (min(time_us for _, time_us in due) - self._tracker.clock_us()) / 1e6)
-        until_s = time.monotonic() + rest_s
-        while not self._tracker.reader.wait(end, _POLL_S) and time.monotonic() < until_s:
+        begun_s = time.monotonic()
+        wait_s = _POLL_S
+        while not self._tracker.reader.wait(end, wait_s) and (left_s := begun_s + rest_s - time.monotonic()) > 0:
             if stopping.is_set() or (self._reloads is not None and self._reloads.is_wished):
                 return
             self._observer.waits(waiting_bytes)
+            # The log's next change ends a wait at once, but the run's end and its wishes do not.
+            wait_s = min(wait_s + _POLL_S, left_s, max(_POLL_S, rest_s / _WAITS))
 
     def _repaired(self, number: int) -> PlannedLog | None:
         """A plan behind plan *number* with which a stopped table is compared with the source, where there is one."""

@@ -262,7 +262,7 @@ def _check_log(config: PipelineConfig, first: Plan | None) -> None:
 
 def _present(source: ServerSource) -> list[Snapshot]:
     """The captured tables that the server has now, by name."""
-    from connectors.tracking.capture import capture_catalog
+    from connectors.tracking.capture.catalog import capture_catalog
 
     with closing(server_address(source).connect()) as connection:
         tables = capture_catalog(connection, 1, 1, exact=False).tables

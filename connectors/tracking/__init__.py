@@ -2,6 +2,6 @@
 
 Mending stopped tables (:mod:`connectors.recovery`) and writing (:mod:`connectors.pipeline`) do not belong here.
 
-Open to other rooms: ``capture``, ``cascades``, ``continuity``, ``copier``, ``first_schema``, ``prepared_transactions``,
+Open to other rooms: ``cascades``, ``continuity``, ``copier``, ``first_schema``, ``prepared_transactions``,
 ``ranges``, ``recorded``, ``rereading``, ``schema_file``, ``scope``, ``sources``, ``stop_reasons``, ``tracker``, ``type_options``, ``walk``.
 """

@@ -22,7 +22,7 @@ from historian.schema.snapshots import Catalog
 
 if TYPE_CHECKING:
     from connectors.readers.base import Reader
-    from connectors.tracking.capture import Capture
+    from connectors.tracking.capture.catalog import Capture
 
 __all__ = ["begins_with_copies", "first_entry", "origin_of", "place_of", "touched_behind"]
 

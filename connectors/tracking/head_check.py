@@ -6,17 +6,18 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from connectors.tracking.capture import UNTOLD_LABEL
+from connectors.tracking.capture.catalog import UNTOLD_LABEL
 from historian.names import TableName
 from historian.plans.plans import Quarantine
 from historian.positions.places import Place
 from historian.schema.comparison import differences
-from historian.schema.snapshots import Snapshot
+from historian.schema.snapshots import Catalog, Snapshot
 
 if TYPE_CHECKING:
     from connectors.readers.base import Reader
-    from connectors.tracking.capture import Capture
+    from connectors.tracking.capture.shared import HeadCaptures
     from historian.history.history import History
+    from historian.positions import LogPosition
     from historian.store import Store
 
 __all__ = ["HeadCheck"]
@@ -36,12 +37,12 @@ class HeadCheck:
 
     def __init__(
         self,
-        capture: Capture,
+        captures: HeadCaptures,
         store: Store,
         captured: Callable[[TableName], bool],
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._capture = capture
+        self._captures = captures
         self._store = store
         self._captured = captured
         self._clock_s = clock_s
@@ -52,7 +53,7 @@ class HeadCheck:
         """Compares now, and again at once what differs, since the run ends and has no later look."""
         self._next_s = 0.0
         for _ in range(_LOOKS):
-            self.look(history, reader)
+            self._look(history, reader, anew=True)
             if not self._suspects:
                 return
             time.sleep(_LOOK_PAUSE_S)
@@ -66,22 +67,21 @@ class HeadCheck:
         """Compares once a minute, and again at once where something was suspect. Quarantines what differs twice."""
         if self._clock_s() < self._next_s and not self._suspects:
             return
+        # What was suspect must differ in a capture of its own too.
+        self._look(history, reader, anew=bool(self._suspects))
+
+    def _look(self, history: History, reader: Reader, *, anew: bool) -> None:
         resolved = history.resolved
-        before = reader.end()
-        present = self._capture(1, 1, exact=False)
-        if not (resolved.covers(before) and before.covers(reader.end())):
+        present = self._at_head(resolved, reader, anew=anew)
+        if present is None:
             return
         self._next_s = self._clock_s() + _PAUSE_S
         catalog = history.catalog
-        stopped = self._store.quarantines()
-        found: dict[TableName, str] = {}
-        for name in sorted({*catalog.tables, *present.tables}):
-            known, seen = catalog.tables.get(name), present.tables.get(name)
-            if not self._captured(name) or name in catalog.unknown or (known is not None and known.table_id in stopped):
-                continue
-            lines = _difference(known, seen, present.unknown.get(name))
-            if lines:
-                found[name] = "\n".join(lines)
+        found = self._differing(catalog, present)
+        if found:
+            stopped = self._store.quarantines()
+            known_ids = {name: known.table_id for name in found if (known := catalog.tables.get(name)) is not None}
+            found = {name: text for name, text in found.items() if known_ids.get(name) not in stopped}
         confirmed = {name: text for name, text in found.items() if self._suspects.get(name) == text}
         self._suspects = {name: text for name, text in found.items() if name not in confirmed}
         place = Place(gtid="", file=resolved.file, offset=resolved.offset, ordinal=0)
@@ -89,6 +89,28 @@ class HeadCheck:
             known = catalog.tables.get(name)
             reason = f"the database's schema at the log's head is not the one that the log led to\n{text}"
             self._store.quarantine(known.table_id if known else 0, name, Quarantine(place=place, reason=reason))
+
+    def _at_head(self, resolved: LogPosition, reader: Reader, *, anew: bool) -> Catalog | None:
+        """What the server held at a moment at which the log led up to *resolved*; None where the log goes on."""
+        if not anew and (standing := self._captures.standing_at(resolved, reader)) is not None:
+            return standing
+        before = reader.end()
+        present = self._captures.now()
+        return present if resolved.covers(before) and before.covers(reader.end()) else None
+
+    def _differing(self, catalog: Catalog, present: Catalog) -> dict[TableName, str]:
+        """How captured tables of the one differ from those of the other."""
+        databases = self._captures.databases
+        found: dict[TableName, str] = {}
+        for name in sorted({*catalog.tables, *present.tables}):
+            if databases is not None and name.database not in databases:
+                continue
+            if not self._captured(name) or name in catalog.unknown:
+                continue
+            lines = _difference(catalog.tables.get(name), present.tables.get(name), present.unknown.get(name))
+            if lines:
+                found[name] = "\n".join(lines)
+        return found
 
 
 def _difference(known: Snapshot | None, seen: Snapshot | None, unknown: str | None) -> tuple[str, ...]:

@@ -16,7 +16,8 @@ from historian.values.policies import DEAD_LETTER
 if TYPE_CHECKING:
     from connectors.config import SourceConfig
     from connectors.readers.base import Reader
-    from connectors.tracking.capture import Capture
+    from connectors.tracking.capture.catalog import Capture
+    from connectors.tracking.capture.shared import Databases, HeadCaptures
     from connectors.tracking.tracker import Tracker
     from historian.schema.snapshots import Catalog
     from historian.store import Store
@@ -91,6 +92,7 @@ def make_tracker(
         revision=revision(config),
         start=source.start if start is None else start,
         capture=_capture(source) if isinstance(source, ServerSource) else None,
+        head=_head(source) if isinstance(source, ServerSource) else None,
         schema=_schema(source),
         online_changes=source.tables.online_changes,
         type_options=config.types,
@@ -100,13 +102,35 @@ def make_tracker(
 
 
 def _capture(source: ServerSource) -> Capture:
-    from connectors.tracking.capture import capture_catalog
+    from connectors.tracking.capture.catalog import capture_catalog
+    from connectors.tracking.capture.shared import shared_captures
+
+    address = server_address(source)
+    shared = shared_captures(address)
 
     def capture(next_table_id: int, next_column_id: int, *, exact: bool = True) -> Catalog:
-        with closing(server_address(source).connect()) as connection:
-            return capture_catalog(connection, next_table_id, next_column_id, exact=exact)
+        def ask() -> Catalog:
+            with closing(address.connect()) as connection:
+                return capture_catalog(connection, next_table_id, next_column_id, exact=exact)
+
+        return shared.begun_from_now((next_table_id, next_column_id, exact), ask)
 
     return capture
+
+
+def _head(source: ServerSource) -> HeadCaptures:
+    from connectors.tracking.capture.catalog import capture_catalog
+    from connectors.tracking.capture.shared import HeadCaptures, shared_captures
+
+    address = server_address(source)
+
+    def ask(databases: Databases) -> Catalog:
+        with closing(address.connect()) as connection:
+            return capture_catalog(connection, 1, 1, exact=False, databases=databases)
+
+    databases, shared = source.tables.databases(), shared_captures(address)
+    shared.want(databases)
+    return HeadCaptures(ask, databases, shared)
 
 
 def _schema(source: SourceConfig) -> Catalog | None:

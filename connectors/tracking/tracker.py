@@ -16,7 +16,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from connectors.readers.base import PartitionedLog
-from connectors.tracking.capture import Capture
+from connectors.tracking.capture.catalog import Capture
+from connectors.tracking.capture.shared import HeadCaptures
 from connectors.tracking.cascades import parent_log
 from connectors.tracking.continuity import Continuity
 from connectors.tracking.copied_rows import find_copied
@@ -68,6 +69,7 @@ class Tracker:
         revision: hash of the configuration.
         start: where a connector without history begins: "earliest", "latest", or a position.
         capture: reads the present schemas of a server; None for a log without one.
+        head: reads them for the comparison at the log's end, by default as *capture* does.
         schema: catalog given by hand for tables whose CREATE is not in the log.
         range_bytes: a plan's log is cut into ranges of at least this size, so that executors share it.
         online_changes: tools whose swaps of two tables are changes of one.
@@ -85,6 +87,7 @@ class Tracker:
         revision: str,
         start: str = "earliest",
         capture: Capture | None = None,
+        head: HeadCaptures | None = None,
         schema: Catalog | None = None,
         range_bytes: int = 32 << 20,
         online_changes: OnlineChanges = NO_TOOLS,
@@ -106,7 +109,9 @@ class Tracker:
         self.accept_cascades = accept_cascades
         self.clock_us = clock_us
         self._history: History | None = None
-        self._head = HeadCheck(capture, store, captured) if capture is not None else None
+        if head is None and capture is not None:
+            head = HeadCaptures(lambda _: capture(1, 1, exact=False))
+        self._head = HeadCheck(head, store, captured) if head is not None else None
         self._stop: LogPosition | None = None
         self._end: tuple[int, LogPosition] | None = None
         self.on_unlogged: Callable[[TableName, Place, str], None] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -98,31 +99,88 @@ def assign(
     negative id.
     Where another table has a directory already, or the sink itself, the newcomer's end in ``__t`` and its id.
     """
-    after = _replayed(locations, plan, names)
+    after = _Places(_replayed(locations, plan, names))
     in_force: dict[int, Snapshot | None] = {}
     for _, _, table, version in sorted(_events(plan, locations), key=lambda event: event[:2]):
-        known = after.get(table.table_id)
+        known = after.held.get(table.table_id)
         if known is None and version.snapshot is not None:
-            after[table.table_id] = decide(_newcomer(after, version.snapshot, plan.number, names), None, version)
+            after.put(decide(_newcomer(after, version.snapshot, plan.number, names), None, version))
         elif known is not None and not known.dropped and not known.stopped:
             gone = any(isinstance(e, DropTable) and e.table_id == table.table_id for e in version.edits)
             name = known.name if version.snapshot is None else str(version.snapshot.name)
             known = replace(known, name=name, dropped=plan.number if gone else 0)
             known = known if table.repairs_anew else _behind_gap(known, version, plan)
             known = _with_late_key(known, version, plan, names)
-            after[table.table_id] = decide(known, in_force.get(table.table_id), version)
+            after.put(decide(known, in_force.get(table.table_id), version))
         in_force[table.table_id] = version.snapshot
     for table in plan.tables:
-        known = after.get(table.table_id)
+        known = after.held.get(table.table_id)
         if known is not None:
             reason = "" if table.quarantine is None else table.quarantine.reason
-            after[table.table_id] = replace(known, quarantined=reason)
-    return after
+            if known.quarantined != reason:
+                after.put(replace(known, quarantined=reason))
+    return after.held
+
+
+class _Places:
+    """Locations, and who has which directory, one change after the other: a plan may bring thousands of tables.
+
+    Attributes:
+        held: the locations, by table id.
+    """
+
+    def __init__(self, held: dict[int, TableLocation]) -> None:
+        self.held = held
+        self._taken: Counter[str] = Counter()
+        self._lived_in: Counter[str] = Counter()
+        self._dropped: dict[str, dict[int, TableLocation]] = {}
+        self._counts = False
+
+    def put(self, location: TableLocation) -> None:
+        """In the place of what the table had."""
+        before = self.held.get(location.table_id)
+        self.held[location.table_id] = location
+        if self._counts:
+            if before is not None:
+                self._count(before, -1)
+            self._count(location, 1)
+
+    def is_taken(self, directory: str) -> bool:
+        """Whether a table has it, or had it before a gap."""
+        self._begin()
+        return self._taken[directory] > 0
+
+    def dropped_as(self, name: str) -> list[TableLocation]:
+        """Those of dropped tables of that name in whose directories nobody lives."""
+        self._begin()
+        found = self._dropped.get(name, {}).values()
+        return [one for one in found if not any(self._lived_in[d] for d in one.directories)]
+
+    def _begin(self) -> None:
+        # Most plans bring no table, and need not look at those that they do not change.
+        if not self._counts:
+            self._counts = True
+            for location in self.held.values():
+                self._count(location, 1)
+
+    def _count(self, location: TableLocation, by: int) -> None:
+        for directory in (*location.directories, *location.previous):
+            self._taken[directory] += by
+        if not location.dropped or location.stopped:
+            for directory in location.directories:
+                self._lived_in[directory] += by
+        if location.dropped:
+            named = self._dropped.setdefault(location.name, {})
+            if by > 0:
+                named[location.table_id] = location
+            else:
+                del named[location.table_id]
 
 
 def _replayed(locations: TableLocations, plan: Plan, sink: SinkNames) -> dict[int, TableLocation]:
     """The locations in which tables that *plan* reads again are written again."""
     after = dict(locations)
+    retired = min(0, min(after, default=0))
     for table in plan.tables:
         location = after.get(table.table_id)
         if table.repairs_anew and location is not None and location.previous:
@@ -137,7 +195,7 @@ def _replayed(locations: TableLocations, plan: Plan, sink: SinkNames) -> dict[in
         snapshots = [version.snapshot for version in table.versions if version.snapshot is not None]
         if not snapshots:
             continue
-        retired = min(0, *after) - 1
+        retired -= 1
         why = location.stopped or location.former_why or "the table was read again"
         after[retired] = replace(
             location,
@@ -210,7 +268,7 @@ def stopped_locations(locations: TableLocations, stops: Mapping[int, str], plan:
         for table_id, reason in stops.items()
         if not locations[table_id].stopped
     }
-    return {**locations, **stopped}
+    return {**locations, **stopped} if stopped else locations
 
 
 def occupants(plan: Plan, locations: TableLocations) -> list[list[PlannedTable]]:
@@ -267,7 +325,7 @@ def _both(kinds: Sequence[str]) -> str:
     return " and ".join(kinds)
 
 
-def _newcomer(locations: Mapping[int, TableLocation], snapshot: Snapshot, plan: int, sink: SinkNames) -> TableLocation:
+def _newcomer(places: _Places, snapshot: Snapshot, plan: int, sink: SinkNames) -> TableLocation:
     name, names = str(snapshot.name), sink.for_table(snapshot.name)
     columns = [snapshot.column(column) for column in names.key]
     key = tuple(column.id for column in columns if column is not None)
@@ -289,17 +347,15 @@ def _newcomer(locations: Mapping[int, TableLocation], snapshot: Snapshot, plan: 
         return replace(wanted, stopped=f"the configured key names columns that {name} lacks: {lacks}", stopped_in=plan)
     if not wanted.directories:
         return replace(wanted, stopped=NO_TARGET, stopped_in=plan)
-    held = _held(_dropped_before(locations, wanted))
+    held = _held(_dropped_before(places, wanted))
     wanted = replace(
         wanted,
         changelog=wanted.changelog and (held["changelog"] or wanted.changelog),
         mirror=wanted.mirror and (held["mirror"] or wanted.mirror),
         history=wanted.history and (held["history"] or wanted.history),
     )
-    taken = {d for location in locations.values() for d in (*location.directories, *location.previous)}.difference(
-        held.values()
-    )
-    clash = {d for d in wanted.directories if d in taken or d.lower() in OWN_NAMES}
+    goes_on = {*held.values()}
+    clash = {d for d in wanted.directories if (d not in goes_on and places.is_taken(d)) or d.lower() in OWN_NAMES}
     # A changelog that goes on keeps its place; a table that is new to the lake has one mark on all that is its.
     marked = clash if held["changelog"] or not clash else {*wanted.directories}
     return replace(
@@ -308,20 +364,12 @@ def _newcomer(locations: Mapping[int, TableLocation], snapshot: Snapshot, plan: 
     )
 
 
-def _dropped_before(locations: Mapping[int, TableLocation], wanted: TableLocation) -> Sequence[TableLocation]:
+def _dropped_before(places: _Places, wanted: TableLocation) -> Sequence[TableLocation]:
     """The locations, of dropped tables, of the same name and shape, that nobody lives in: the one that was dropped last comes last."""
-    lived_in = {
-        d for location in locations.values() if not location.dropped or location.stopped for d in location.directories
-    }
     before = (
         h
-        for h in locations.values()
-        if h.name == wanted.name
-        and h.dropped
-        and h.shape == wanted.shape
-        and not h.is_archive
-        and not Decisions.parse(h.evolved).stops
-        and not lived_in.intersection(h.directories)
+        for h in places.dropped_as(wanted.name)
+        if h.shape == wanted.shape and not h.is_archive and not Decisions.parse(h.evolved).stops
     )
     return sorted(before, key=lambda location: (location.dropped, location.table_id))
 

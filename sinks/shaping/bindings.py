@@ -69,6 +69,8 @@ def bind(locations: TableLocations, plan: Plan, rules_of: Mapping[int, Rules]) -
     Raises:
         SinkError: the rules want something else of columns whose values are in the lake already.
     """
+    if not rules_of:
+        return locations  # They may be very many, of which a plan changes few.
     after = dict(locations)
     for table in plan.tables:
         location, rules = after.get(table.table_id), rules_of.get(table.table_id)

@@ -100,8 +100,8 @@ class Shaper:
         if first and seen.problems:
             raise ConfigError("a sink's tables do not fit what is said of their columns", problems=seen.problems)
         # Of a table that does not go on not even a dead letter is to be written.
-        ruled = {table_id for table_id, location in locations.items() if location.columns}
-        hidden = {table.table_id for table in plan.tables if table.table_id in ruled} - set(seen.shapes)
+        known = {table.table_id for table in plan.tables}.intersection(locations)
+        hidden = {table_id for table_id in known if locations[table_id].columns} - set(seen.shapes)
         if self._spark is None or not (seen.shapes or hidden):
             return Shaped(plan=plan, source=plan, chunks=chunks, stops=seen.stops, release=lambda: None)
         written = {

@@ -68,6 +68,8 @@ class Grouped:
 
     def noted(self, locations: TableLocations) -> TableLocations:
         """*locations* with what is kept of groups."""
+        if not self.notes:
+            return locations
         changed = {at: replace(locations[at], shards=text) for at, text in self.notes.items() if at in locations}
         return {**locations, **changed}
 
@@ -117,7 +119,8 @@ def grouped_plan(locations: TableLocations, plan: Plan, settings_of: _SettingsOf
     parted = _parted(known, locations, plan, settings_of)
     if not parted:
         return Grouped(plan=plan)
-    tables = {t.table_id: t for t in plan.tables if not any(t in members for _, members in parted.values())}
+    shards = {member.table_id for _, members in parted.values() for member in members}
+    tables = {t.table_id: t for t in plan.tables if t.table_id not in shards}
     made = Grouped(plan=plan, routes={}, shards={}, stops={}, notes={})
     hidden: set[int] = set()
     for name, (location, members) in parted.items():

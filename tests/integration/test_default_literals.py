@@ -8,7 +8,7 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from connectors.tracking.capture import capture_catalog
+from connectors.tracking.capture.catalog import capture_catalog
 from databases.server_builds import BUILDS
 from databases.servers import Server
 from databases.zones import load_zones

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -259,8 +259,11 @@ class LakeState:
         """Replaces ``historian_tables``, where something changed."""
         if locations == self.locations:
             return
-        rows = [asdict(location) for _, location in sorted(locations.items())]
-        commit = Commit(clear=True, files=self._write(TABLES, self._table(TABLES, rows)), domains={_AS_OF: str(plan)})
+        schema, held = STATE_SCHEMAS[TABLES].arrow(), [location for _, location in sorted(locations.items())]
+        # By columns: a lake may know many tables of which a plan changes one.
+        columns = [pa.array([getattr(one, field.name) for one in held], field.type) for field in schema]
+        files = self._write(TABLES, pa.Table.from_arrays(columns, schema=schema))
+        commit = Commit(clear=True, files=files, domains={_AS_OF: str(plan)})
         self._commit(TABLES, self._serial(TABLES), commit)
         self.locations = dict(locations)
 

@@ -70,7 +70,8 @@ def evolved_locations(
         made = list(held.made)
         if before is not None:
             try:
-                before, version = _seen(location, plan, settings, before, version)
+                alone = replace(plan, tables=(tables[location.table_id],))
+                before, version = _seen(location, alone, settings, before, version)
             except TableStopped:
                 return location  # Rules for its columns stop it.
             for change in changes(before, version):
@@ -85,6 +86,7 @@ def evolved_locations(
 
     grouped = grouped_plan(locations, plan, settings.for_table)
     plan = grouped.plan
+    tables = {table.table_id: table for table in plan.tables}
     repaired = {table.table_id for table in plan.tables if table.repairs}
     return grouped.noted(bound_locations(assign(locations, plan, settings, decide), plan, settings.rules_of))
 

@@ -110,6 +110,7 @@ class PlanWriter:
         self._stopped: set[int] = set()
         self._stops = threading.Lock()
         self._repaired = frozenset(t.table_id for t in plan.tables if t.repairs_anew)
+        self._behind = {t.table_id: t.behind for t in plan.tables if t.behind is not None}
         # They may hold a part of the plan in which they stopped, and all that they hold goes.
         self._emptied = frozenset(
             t.table_id for t in plan.tables if t.behind is not None and t.versions[-1].snapshot is None
@@ -138,7 +139,10 @@ class PlanWriter:
             files = write_files(chunks, changelogs)
             files += write_by_key(chunks, by_key)
         faults.reached("files_written", str(parts[0].index))
-        side_by_side(partial(self._committed, files), prepared)
+        by_part: dict[tuple[int, int], list[WrittenFile]] = {}
+        for file in files:
+            by_part.setdefault((file.table_id, file.segment), []).append(file)
+        side_by_side(partial(self._committed, by_part), prepared)
 
     def _prepared(self, part: Part) -> list[_Prepared]:
         """[] where the part's table is stopped."""
@@ -149,9 +153,9 @@ class PlanWriter:
             prepared.append(self._prepare(part))
         return prepared
 
-    def _committed(self, files: Sequence[WrittenFile], ready: _Prepared) -> None:
+    def _committed(self, files: Mapping[tuple[int, int], Sequence[WrittenFile]], ready: _Prepared) -> None:
         with self._stopping(ready.part):
-            self._commit(ready, files)
+            self._commit(ready, files.get((ready.part.location.table_id, ready.part.segment), ()))
 
     def _prepare(self, part: Part) -> _Prepared:
         spark = self._spark
@@ -210,7 +214,7 @@ class PlanWriter:
         if self._is_repaired(part) or part.location.table_id in self._emptied:
             return  # What it holds is compared or taken back, wherever it stands.
         link = self._state.last_links[directory]
-        behind = next((t.behind for t in self._plan.tables if t.table_id == part.location.table_id), None)
+        behind = self._behind.get(part.location.table_id)
         # A table that stopped may have had a part in plans that it does not hold.
         links = self._state.links if behind is None else self._state.links_until(behind)
         target.check_link(links.get(directory, 0), self._plan.number, link)
@@ -258,8 +262,7 @@ class PlanWriter:
         spark = self._spark
 
         def of(kind: str) -> list[DataFile]:
-            mine = ready.part.location.table_id, ready.part.segment
-            return [f.file for f in files if f.kind == kind and (f.table_id, f.segment) == mine]
+            return [f.file for f in files if f.kind == kind]
 
         for stopped in of(STOPPED):
             raise TableStopped(stopped.statistics)

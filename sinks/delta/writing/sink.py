@@ -166,10 +166,15 @@ class DeltaSink:
 
     def _seeded(self, state: LakeState, plan: Plan, parts: Sequence[Part]) -> set[int]:
         """Fresh targets begin with what former ones held, where *plan* says so; ids of tables that cannot, which are stopped."""
-        failed = set()
-        for table in plan.tables:
-            part = next((part for part in parts if part.location.table_id == table.table_id), None)
-            if not table.seed or part is None:
+        failed: set[int] = set()
+        seeded = [table for table in plan.tables if table.seed]
+        if not seeded:
+            return failed
+        # The first part of each.
+        firsts = {part.location.table_id: part for part in reversed(parts)}
+        for table in seeded:
+            part = firsts.get(table.table_id)
+            if part is None:
                 continue
             try:
                 seed(self._spark, state, self._settings, part, table.seed)

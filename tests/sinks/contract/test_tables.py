@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING
 
 from historian.schema.gaps import ResumeTable
 from lakes.sink_lab import INT, Lab
-from sinks.contract.locations import TableLocations, location_holding
+from sinks.contract.locations import TableLocation, TableLocations, location_holding
 from sinks.contract.tables import assign, stopped_locations
 from sinks.delta import DeltaSettings
 from sinks.delta.lake.catalog import catalog_names
+
+if TYPE_CHECKING:
+    import pytest
 
 SETTINGS = DeltaSettings(path="lake", history="{database}_{table}_history")
 
@@ -39,6 +44,51 @@ def test_names_that_give_one_directory_are_kept_apart() -> None:
     lab.create("a.b_c", {"id": INT})
 
     assert ["a_b_c", "a_b_c__t2"] == [location.mirror for location in _assigned(lab).values()]
+
+
+def test_known_tables_are_looked_at_once_for_all_that_come_with_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {
+        n: TableLocation(table_id=n, name=f"idle.t{n}", changelog=f"idle_t{n}", mirror="", since=1)
+        for n in range(1000, 1300)
+    }
+    lab = Lab()
+    for number in range(40):
+        lab.create(f"shop.t{number}", {"id": INT})
+    plan, looks = lab.cut(), count()
+    directories = TableLocation.directories.fget  # type: ignore[attr-defined]
+    monkeypatch.setattr(TableLocation, "directories", property(lambda one: (next(looks), directories(one))[1]))
+
+    after = assign(known, plan, SETTINGS)
+
+    assert 340 == len(after)
+    assert next(looks) < 10 * 340
+
+
+def test_a_plan_without_new_tables_looks_at_no_known_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = Lab()
+    lab.create("shop.t", {"id": INT})
+    known = _assigned(lab)
+    lab.insert("shop.t", {"id": 1})
+    plan, looks = lab.cut(), count()
+    directories = TableLocation.directories.fget  # type: ignore[attr-defined]
+    monkeypatch.setattr(TableLocation, "directories", property(lambda one: (next(looks), directories(one))[1]))
+
+    assert known == assign(known, plan, SETTINGS)
+    assert 0 == next(looks)
+
+
+def test_a_table_that_comes_again_within_a_plan_has_the_places_of_the_one_before() -> None:
+    lab = Lab()
+    lab.create("shop.other", {"id": INT})
+    lab.create("shop.a", {"id": INT})
+    lab.drop("shop.a")
+    lab.create("shop.a", {"id": INT})
+    lab.rename(("shop.a", "shop.b"))
+    lab.create("shop.a", {"id": INT})
+
+    after = _assigned(lab)
+
+    assert ["shop_other", "shop_a", "shop_a", "shop_a__t4"] == [one.mirror for one in after.values()]
 
 
 def test_a_table_without_a_key_has_no_mirror_and_gets_one_when_created_with_a_key() -> None:

@@ -406,10 +406,14 @@ class Lab:
                 server="",
             )
         )
+        # A statement of a lab may make thousands of tables.
+        creates = {edit.snapshot.table_id: edit for edit in edits if isinstance(edit, CreateTable)}
+        others = [edit for edit in edits if not isinstance(edit, CreateTable)]
         for table_id in [*before, *(i for i in after if i not in before)]:
             if before.get(table_id) == after.get(table_id) and not cut:
                 continue
-            mine = tuple(e for e in edits if _concerns(e, table_id, before, after))
+            made = [creates[table_id]] if table_id in creates else []
+            mine = (*made, *(e for e in others if _concerns(e, table_id, before, after)))
             if not mine:
                 continue
             table = self.tables.setdefault(table_id, Table(table_id))
@@ -533,8 +537,6 @@ class Lab:
 
 def _concerns(edit: Edit, table_id: int, before: Mapping[int, Snapshot], after: Mapping[int, Snapshot]) -> bool:
     mine = {s.name for s in (before.get(table_id), after.get(table_id)) if s is not None}
-    if isinstance(edit, CreateTable):
-        return edit.snapshot.table_id == table_id
     found = getattr(edit, "table_id", None)
     return found == table_id if found is not None else getattr(edit, "table", None) in mine
 

@@ -11,7 +11,7 @@ from connectors.readers.binlog.files_reader import BinlogFilesReader
 from connectors.readers.binlog.log_reader import BinlogReader
 from connectors.readers.binlog.server_reader import BinlogServerReader
 from connectors.readers.binlog.transport.connection import ServerAddress
-from connectors.tracking.capture import capture_catalog
+from connectors.tracking.capture.catalog import capture_catalog
 from databases.servers import Server
 from historian.names import TableName
 from historian.plans.plans import LogRange, PlannedTable, PlannedVersion

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from connectors.tracking.capture import capture_catalog
+from connectors.tracking.capture.catalog import capture_catalog
 from historian.changelog.chunks import Chunk
 from historian.changelog.missing_columns import ABSENT, UNSEEN, marked
 from historian.changelog.operations import Op, physical_name

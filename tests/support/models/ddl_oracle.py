@@ -9,7 +9,7 @@ from typing import Any
 import pymysql
 
 from connectors.readers.binlog.events.crosscheck import mismatch
-from connectors.tracking.capture import capture_catalog
+from connectors.tracking.capture.catalog import capture_catalog
 from databases.servers import Server
 from databases.statement_log import StatementLog
 from historian.ddl import StatementContext, resolve

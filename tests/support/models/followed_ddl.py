@@ -10,7 +10,7 @@ from typing import Any
 
 import pymysql
 
-from connectors.tracking.capture import capture_catalog
+from connectors.tracking.capture.catalog import capture_catalog
 from databases.servers import Server
 from databases.statement_log import StatementLog
 from historian.ddl import SYSTEM_DATABASES, resolve

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from connectors.tracking.capture import capture_catalog
+from connectors.tracking.capture.catalog import capture_catalog
 from connectors.tracking.tracker import Tracker
 from databases.servers import Server
 from historian.changelog.chunks import Chunk

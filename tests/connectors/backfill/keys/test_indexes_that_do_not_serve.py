@@ -10,7 +10,7 @@ import pytest
 from connectors.backfill.keys.boundaries import boundaries
 from connectors.backfill.keys.literals import prepare_session
 from connectors.backfill.keys.split_key import SplitKey
-from connectors.tracking.capture import capture_catalog
+from connectors.tracking.capture.catalog import capture_catalog
 from historian.errors import SourceError
 from historian.names import TableName
 from historian.plans.key_ranges import Key

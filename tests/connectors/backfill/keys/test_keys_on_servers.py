@@ -15,7 +15,7 @@ from connectors.backfill.keys.coverage import asking, covered, within
 from connectors.backfill.keys.literals import prepare_session
 from connectors.backfill.keys.predicates import where
 from connectors.backfill.keys.split_key import SplitKey, obstacle
-from connectors.tracking.capture import capture_catalog
+from connectors.tracking.capture.catalog import capture_catalog
 from databases.key_cases import KeyCase, collated, key_cases, set_texts
 from historian.changelog.operations import physical_name
 from historian.codec import dump_short, load

@@ -13,7 +13,7 @@ from connectors.backfill.keys.literals import prepare_session
 from connectors.backfill.keys.predicates import where
 from connectors.backfill.keys.probes import estimated
 from connectors.backfill.keys.split_key import SplitKey
-from connectors.tracking.capture import capture_catalog
+from connectors.tracking.capture.catalog import capture_catalog
 from historian.names import TableName
 from historian.plans.key_ranges import KeyRange
 

@@ -11,7 +11,7 @@ import pytest
 from connectors.readers.base import MappedColumn
 from connectors.readers.binlog.events.hidden_columns import hidden_columns
 from connectors.readers.binlog.events.table_maps import ColumnCode
-from connectors.tracking.capture import capture_catalog
+from connectors.tracking.capture.catalog import capture_catalog
 from historian.names import TableName
 from historian.schema.snapshots import Snapshot
 from logs.decoder_lab import changes, decode, log_end, planned

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 import pytest
 
-from connectors.tracking.capture import capture_catalog
+from connectors.tracking.capture.catalog import capture_catalog
 from historian.changelog.chunks import positions
 from historian.names import TableName
 from historian.plans.plans import PlannedTable, PlannedVersion, Quarantine

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from connectors.tracking.capture import capture_catalog
+from connectors.tracking.capture.catalog import capture_catalog
 from historian.changelog.operations import Op
 from historian.names import TableName
 from logs.decoder_lab import decode, log_end, planned

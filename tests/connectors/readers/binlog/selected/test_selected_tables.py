@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from connectors.tracking.capture import capture_catalog
+from connectors.tracking.capture.catalog import capture_catalog
 from historian.names import TableName
 from historian.schema.snapshots import Snapshot
 from logs.decoder_lab import capture, decode, log_end, planned

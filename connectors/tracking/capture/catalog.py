@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from connectors.readers.binlog.transport.connection import answered
-from connectors.tracking.lossy_texts import with_exact_texts
+from connectors.tracking.capture.lossy_texts import with_exact_texts
 from historian.ddl import (
     SYSTEM_DATABASES,
     StatementContext,
@@ -45,7 +45,7 @@ from historian.schema.snapshots import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from pymysql.connections import Connection
     from pymysql.cursors import Cursor
@@ -81,6 +81,7 @@ _QUERIES = tuple(
         ORDER BY table_schema, table_name, constraint_name, ordinal_position""",
     )
 )
+_SHOWN = f"NOT IN ({_HIDDEN})"
 _KINDS = {"SEQUENCE": SEQUENCE, "VIEW": VIEW, "BLACKHOLE": NO_ROWS}
 _CANNOT_MERGE = (1146, 1168, 1194, 1195, 1472)
 """Errors of a MERGE table one of whose tables is gone, of another kind, damaged, or is itself; and of one that is gone by now."""
@@ -101,7 +102,12 @@ class Capture(Protocol):
 
 
 def capture_catalog(
-    connection: Connection[Any], next_table_id: int, next_column_id: int, *, exact: bool = True
+    connection: Connection[Any],
+    next_table_id: int,
+    next_column_id: int,
+    *,
+    exact: bool = True,
+    databases: Collection[str] | None = None,
 ) -> Catalog:
     """All tables and databases but the server's own, as they are at one moment. Views and sequences are no tables.
 
@@ -112,7 +118,8 @@ def capture_catalog(
         connection: to the server, in any state but inside a transaction; cursors give tuples.
         next_table_id, next_column_id: the counters that ids are taken from.
         exact: whether labels and defaults that servers print with losses are asked for by value
-            (:mod:`connectors.tracking.lossy_texts`), else they are as printed.
+            (:mod:`connectors.tracking.capture.lossy_texts`), else they are as printed.
+        databases: to read alone, which takes a server of many less; None: all.
 
     Raises:
         ConnectionLost: the connection broke.
@@ -121,8 +128,8 @@ def capture_catalog(
     with answered("information_schema"), connection.cursor() as cursor:
         cursor.execute("SELECT VERSION(), @@SESSION.sql_mode, @@GLOBAL.character_set_server, @@GLOBAL.collation_server")
         ((version, modes, charset, collation),) = cursor.fetchall()
-        answers, differing = _one_moment(cursor)
-        databases, tables, columns, statistics, others, functions, triggers, rules, parts = answers
+        answers, differing = _one_moment(cursor, _questions(cursor, databases))
+        schemata, tables, columns, statistics, others, functions, triggers, rules, parts = answers
         context = _context(version, modes)
         names = dict.fromkeys(differing & {TableName(*row[:2]) for row in tables}, _CHANGING)
         names |= {
@@ -144,7 +151,7 @@ def capture_catalog(
         tables={snapshot.name: snapshot for snapshot in snapshots},
         databases={
             name: Database(name=name, charset=normal_charset(default), collation=normal_collation(default_collation))
-            for name, default, default_collation in databases
+            for name, default, default_collation in schemata
         },
         charset=normal_charset(charset),
         collation=normal_collation(collation),
@@ -182,14 +189,24 @@ def _context(version: str, modes: str) -> StatementContext:
     )
 
 
-def _one_moment(cursor: Cursor) -> tuple[list[_Rows], frozenset[TableName]]:
+def _questions(cursor: Cursor, databases: Collection[str] | None) -> Sequence[str]:
+    """The queries of all databases, or of those alone."""
+    if databases is None:
+        return _QUERIES
+    escaped = [str(cursor.connection.escape(name)) for name in sorted(databases)]
+    # MariaDB looks up a database alone by equality.
+    are_they = f"= {escaped[0]}" if len(escaped) == 1 else f"IN ({', '.join(escaped) or 'NULL'})"
+    return tuple(query.replace(_SHOWN, are_they) for query in _QUERIES)
+
+
+def _one_moment(cursor: Cursor, questions: Sequence[str]) -> tuple[list[_Rows], frozenset[TableName]]:
     """The answers to all queries, asked until two rounds agree: ``information_schema`` knows no snapshot on all servers.
 
     Some servers make and drop tables all the time: after the last try, the tables on which two rounds differ come second.
     """
-    before = _round(cursor)
+    before = _round(cursor, questions)
     for _ in range(_TRIES):
-        after = _round(cursor)
+        after = _round(cursor, questions)
         if before == after:
             return after, frozenset()
         before, last = after, before
@@ -207,10 +224,10 @@ def _by_table(answers: Sequence[_Rows]) -> dict[TableName, list[tuple[Any, ...]]
     return rows
 
 
-def _round(cursor: Cursor) -> list[_Rows]:
+def _round(cursor: Cursor, questions: Sequence[str]) -> list[_Rows]:
     answers = []
-    for query in _QUERIES:
-        cursor.execute(query)
+    for question in questions:
+        cursor.execute(question)
         answers.append(tuple(cursor.fetchall()))
     return answers
 

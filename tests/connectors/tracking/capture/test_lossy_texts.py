@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from connectors.tracking.capture import capture_catalog
+from connectors.tracking.capture.catalog import capture_catalog
 from databases.servers import Server
 from historian.names import TableName
 from historian.schema.comparison import differences

@@ -1,0 +1,146 @@
+"""Captures that connectors of one server share within a process: many that begin or look at once ask it little more than one."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from connectors.readers.base import Reader
+    from historian.positions import LogPosition
+    from historian.schema.snapshots import Catalog
+
+__all__ = ["Databases", "HeadCaptures", "SharedCaptures", "shared_captures"]
+
+Databases = frozenset[str] | None
+
+_FRESH_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """What was captured of *databases* (None: of all), in the course of which the log ended at *end*."""
+
+    catalog: Catalog
+    databases: Databases
+    end: LogPosition
+    begun_s: float
+
+
+class SharedCaptures:
+    """Captures of one server as one user sees it. From any thread. What fails for one is asked again by each that waited for it."""
+
+    def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._clock_s = clock_s
+        self._lock = threading.Lock()
+        self._running: dict[Hashable, Future[Catalog]] = {}
+        self._waiting: dict[Hashable, Future[Catalog]] = {}
+        self._wanted: Databases = frozenset()
+        self._standing: _Standing | None = None
+
+    def want(self, databases: Databases) -> None:
+        """Notes that somebody will look at these too, so that what others capture serves them."""
+        with self._lock:
+            self._wanted = _both(self._wanted, databases)
+
+    def begun_from_now(self, what: Hashable, ask: Callable[[], Catalog]) -> Catalog:
+        """What *ask* gives, or gave another one who asked for *what*: a capture that begins after this call. Raises what *ask* does."""
+        with self._lock:
+            flight, ahead = self._waiting.get(what), self._running.get(what)
+            is_first = flight is None
+            if flight is None:
+                flight = self._waiting[what] = Future()
+        if not is_first:
+            return flight.result() if flight.exception() is None else ask()
+        try:
+            if ahead is not None:
+                ahead.exception()  # Whoever comes meanwhile waits for the same next one.
+            with self._lock:
+                del self._waiting[what]
+                self._running[what] = flight
+            catalog = ask()
+        except BaseException as error:
+            flight.set_exception(error)
+            raise
+        else:
+            flight.set_result(catalog)
+            return catalog
+        finally:
+            with self._lock:
+                for flights in (self._waiting, self._running):
+                    if flights.get(what) is flight:
+                        del flights[what]
+
+    def standing_at(
+        self, place: LogPosition, reader: Reader, databases: Databases, ask: Callable[[Databases], Catalog]
+    ) -> Catalog | None:
+        """What the server held at a moment of the last minute or now, while its log ended at *place*; None: the log ends elsewhere.
+
+        Args:
+            databases: that are wanted; what is given may have those of others too. None: all.
+            ask: gives what the server holds of them now.
+        """
+        self.want(databases)
+        with self._lock:
+            wanted, known, now_s = self._wanted, self._standing, self._clock_s()
+        if (
+            known is not None
+            and now_s - known.begun_s < _FRESH_S
+            and _is_same(known.end, place)
+            and _both(known.databases, databases) == known.databases
+        ):
+            return known.catalog
+        if not _is_same(reader.near_end(), place):
+            return None
+        catalog = self.begun_from_now(("standing", wanted), lambda: ask(wanted))
+        if not _is_same(reader.near_end(), place):
+            return None
+        with self._lock:
+            self._standing = _Standing(catalog, wanted, place, now_s)
+        return catalog
+
+
+@dataclass(frozen=True, slots=True)
+class HeadCaptures:
+    """What a server holds now, for who compares it with a history.
+
+    Attributes:
+        ask: gives the schemas of databases as they are now, texts as printed.
+        databases: that one history is compared in; None: all.
+        shared: by all who look at the same server.
+    """
+
+    ask: Callable[[Databases], Catalog]
+    databases: Databases = None
+    shared: SharedCaptures = field(default_factory=SharedCaptures)
+
+    def now(self) -> Catalog:
+        """As it is after this call."""
+        return self.ask(self.databases)
+
+    def standing_at(self, place: LogPosition, reader: Reader) -> Catalog | None:
+        """See :meth:`SharedCaptures.standing_at`."""
+        return self.shared.standing_at(place, reader, self.databases, self.ask)
+
+
+def shared_captures(server: Hashable) -> SharedCaptures:
+    """Those of *server* that all of this process share."""
+    with _lock:
+        return _of_servers.setdefault(server, SharedCaptures())
+
+
+_lock = threading.Lock()
+_of_servers: dict[Hashable, SharedCaptures] = {}
+
+
+def _both(one: Databases, other: Databases) -> Databases:
+    return None if one is None or other is None else one | other
+
+
+def _is_same(one: LogPosition, other: LogPosition) -> bool:
+    """Whether these are one place in a file of one server. Files only grow, so nothing was logged between."""
+    return bool(one.file) and (one.server, one.file, one.offset) == (other.server, other.file, other.offset)
