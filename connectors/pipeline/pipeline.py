@@ -62,8 +62,8 @@ __all__ = ["Pipeline"]
 
 _log = logging.getLogger(__name__)
 _POLL_S = 1.0
-_WAITS = 12
-"""A rest has about so many waits, each for one second at least: many quiet connectors that wake up each second keep a core busy."""
+_LONGEST_WAIT_S = 2.0
+"""How late the run's end is heard of. Many quiet connectors that wake up more often keep a core busy."""
 _LOOK_S, _LONGEST_LOOK_S = 5.0, 60.0
 """How long a log that is silent is believed to be so, at first and behind many looks. A server that has gone away in silence is missed by then."""
 
@@ -242,7 +242,7 @@ class Pipeline:
                 return
             self._observer.waits(waiting_bytes)
             # The log's next change ends a wait at once, but the run's end and its wishes do not.
-            wait_s = min(wait_s + _POLL_S, left_s, max(_POLL_S, rest_s / _WAITS))
+            wait_s = min(_LONGEST_WAIT_S, left_s)
 
     def _repaired(self, number: int) -> PlannedLog | None:
         """A plan behind plan *number* with which a stopped table is compared with the source, where there is one."""
