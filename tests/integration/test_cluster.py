@@ -118,10 +118,11 @@ def test_spark_submit_runs_a_connector_on_executors_that_have_our_packages_from_
     assert [] == [text[-2000:] for text in said.values() if "compil" in text]
 
 
+@pytest.mark.soak
 def test_an_executor_that_is_killed_while_it_decodes_costs_no_row_and_doubles_none(
     source: Server, cluster: Cluster, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The cluster is named by the configuration."""
+    """Those of a worker that goes are killed while they write, which is tried below each time."""
     events = tmp_path / "events"
     events.mkdir()
     conf = {**cluster.settings(), "spark.eventLog.dir": events.as_uri()}
