@@ -111,6 +111,15 @@ def test_importing_a_package_is_light(package: str) -> None:
     assert done.stdout.split() == []
 
 
+def test_a_process_that_looks_at_the_data_source_alone_loads_nothing_that_reads() -> None:
+    """Spark starts one to ask each format for its name."""
+    code = "import sys, pyspark_historian; pyspark_historian.DefaultSource.name(); print(*sys.modules)"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert set() == {"numpy", "pyarrow", "pydantic", "yaml", "historian.schema"} & set(done.stdout.split())
+
+
 def test_imports_point_at_the_core() -> None:
     code = (
         "import sys; from importlinter.cli import lint_imports_command; sys.exit(lint_imports_command(['--no-cache']))"

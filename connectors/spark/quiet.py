@@ -12,7 +12,6 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
-from connectors.spark.java_options import java_options
 from historian.errors import HistorianError
 
 __all__ = ["SHOWS_EVERYTHING", "plain_errors", "quiet_child", "quiet_start"]
@@ -74,6 +73,8 @@ def _runs() -> bool:
 
 @contextmanager
 def _only_errors(*, loopback: bool) -> Iterator[None]:
+    from connectors.spark.java_options import java_options
+
     logging.getLogger().addFilter(_is_news)
     before = os.environ.get(_OPTIONS)
     # Java takes the last word, so what the user says wins.

@@ -9,13 +9,12 @@ from connectors.config import BinlogFilesSource, KafkaSource, PipelineConfig, Se
 from connectors.readers.binlog.files_reader import BinlogFilesReader
 from connectors.readers.binlog.server_reader import BinlogServerReader
 from connectors.readers.binlog.transport.connection import ServerAddress
-from connectors.readers.kafka.client import KafkaSettings
-from connectors.readers.kafka.reader import KafkaReader
 from historian.values.policies import DEAD_LETTER
 
 if TYPE_CHECKING:
     from connectors.config import SourceConfig
     from connectors.readers.base import Reader
+    from connectors.readers.kafka.client import KafkaSettings
     from connectors.tracking.capture.catalog import Capture
     from connectors.tracking.capture.shared import Databases, HeadCaptures
     from connectors.tracking.tracker import Tracker
@@ -33,11 +32,15 @@ def make_reader(source: SourceConfig) -> Reader:
         case BinlogFilesSource():
             return BinlogFilesReader(source.paths())
         case KafkaSource():
+            from connectors.readers.kafka.reader import KafkaReader
+
             return KafkaReader(kafka_settings(source))
 
 
 def kafka_settings(source: KafkaSource) -> KafkaSettings:
     """The settings of a configured source's reader."""
+    from connectors.readers.kafka.client import KafkaSettings
+
     return KafkaSettings(
         brokers=source.brokers,
         topics=(*source.topics, *((source.schema_topic,) if source.schema_topic else ())),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.fs as pafs
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
 from connectors.cli.terminal.outcome import ExitCode
 from connectors.spark.bundle import make_bundle
@@ -22,8 +23,9 @@ from connectors.spark.jvm_s3 import s3_jars
 from databases.postgres import Postgres
 from databases.servers import Server
 from lakes.faulty_s3 import stored_in_s3
+from replicas.hindered_tasks import FAILS, STAYS, arrived, hindering
 from replicas.spark_cluster import Cluster, bare_python, begun_stages, executor_pids, finished_tasks, spark_cluster
-from sinks.delta.log.orphans import orphaned_files, remove
+from sinks.delta.log.orphans import orphaned_files
 from workload.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 ROWS = 700
+HISTORIAN = str(Path(sys.executable).with_name("historian"))
+SPECULATION = {"spark.speculation.task.duration.threshold": "3s"}
+"""Of a task that is its stage's only one, as those are that write few rows."""
 WIDE = 20_000
 """Characters of a value: executors decode plans of more than 8 MB of log."""
 
@@ -62,14 +67,16 @@ def source(mysql9: Server) -> Server:
     return server
 
 
-def _config(server: Server, directory: Path, *, store: str = "", lake: str = "", run: str = "{}") -> Path:
+def _config(
+    server: Server, directory: Path, *, store: str = "", lake: str = "", sink: str = "", run: str = "{}"
+) -> Path:
     directory.mkdir(exist_ok=True)
     path = directory / "d.yaml"
     path.write_text(
         f"name: d\nsource: {{type: {server.flavor}, host: {server.host}, port: {server.port}, user: {server.user}, "
         f"password: '{server.password}', tables: ['d.*'], start: earliest}}\n"
         f"history: {{store: '{store or f'sqlite:///{directory}/store.db'}'}}\n"
-        f"sinks: [{{type: delta, path: '{lake or directory / 'lake'}'}}]\nrun: {run}\n"
+        f"sinks: [{{type: delta, path: '{lake or directory / 'lake'}'{sink}}}]\nrun: {run}\n"
     )
     return path
 
@@ -111,17 +118,16 @@ def test_spark_submit_runs_a_connector_on_executors_that_have_our_packages_from_
     assert [] == [text[-2000:] for text in said.values() if "compil" in text]
 
 
+@pytest.mark.soak
 def test_an_executor_that_is_killed_while_it_decodes_costs_no_row_and_doubles_none(
     source: Server, cluster: Cluster, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The cluster is named by the configuration."""
+    """Those of a worker that goes are killed while they write, which is tried below each time."""
     events = tmp_path / "events"
     events.mkdir()
     conf = {**cluster.settings(), "spark.eventLog.dir": events.as_uri()}
     config = _config(source, tmp_path, run=json.dumps({"spark": {"master": cluster.master, "conf": conf}}))
-    command = [str(Path(sys.executable).with_name("historian")), "run", str(config), "--once"]
-
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
+    with _running(config) as running:
         wait_until(lambda: running.poll() is not None or begun_stages(events), 300)
         [victim, *_] = executor_pids(cluster.workers[0].pid)
         os.kill(victim, signal.SIGKILL)
@@ -129,25 +135,103 @@ def test_an_executor_that_is_killed_while_it_decodes_costs_no_row_and_doubles_no
 
     assert running.returncode == 0, said[-3000:]
     assert _source(source) == _held(spark, tmp_path)
-    _check_orphans_go(tmp_path / "lake")
-    changes = spark.read.format("delta").load(f"{tmp_path}/lake/d_t_changes")
+    _check_changes(spark, tmp_path)
+
+
+def test_a_task_that_never_answers_is_made_again_meanwhile_and_shows_no_row_twice(
+    source: Server, cluster: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    """What it had written is an orphan, which ``historian orphans`` removes."""
+    config = _hindered(source, cluster, tmp_path, STAYS)
+
+    with _running(config) as running:
+        said, _ = running.communicate(timeout=300)
+
+    assert running.returncode == 0, said[-3000:]
+    assert {"0", "1"} == set(finished_tasks(tmp_path / "events"))
+    _check_all_is_there_once(spark, config, left=1)
+
+
+def test_a_worker_that_goes_and_comes_back_takes_up_the_tasks_of_all(
+    source: Server, cluster: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    """A task fails, and is made again on a worker that goes, and again on the other one, which goes when the first one is back."""
+    config = _hindered(source, cluster, tmp_path, FAILS, STAYS, STAYS)
+    hindered = tmp_path / "hindered"
+
+    with _running(config) as running:
+        wait_until(lambda: running.poll() is not None or len(arrived(hindered)) == 2, 300)
+        first = cluster.worker_of(arrived(hindered)[1])
+        cluster.kill_worker(first)
+        wait_until(lambda: running.poll() is not None or len(arrived(hindered)) == 3, 300)
+        second = cluster.worker_of(arrived(hindered)[2])
+        cluster.start_worker(first)
+        cluster.kill_worker(second)
+        said, _ = running.communicate(timeout=300)
+    cluster.start_worker(second)
+
+    assert running.returncode == 0, said[-3000:]
+    assert {"0", "1", "2"} == set(finished_tasks(tmp_path / "events"))
+    _check_all_is_there_once(spark, config, left=3)
+
+
+def _hindered(server: Server, cluster: Cluster, directory: Path, *order: str) -> Path:
+    """A connector whose tasks are hindered in that *order* behind files that they have written; a slow one is made twice."""
+    events = directory / "events"
+    events.mkdir()
+    conf = {**cluster.settings(), **SPECULATION, **hindering(directory / "hindered", *order)}
+    conf |= {"spark.eventLog.dir": events.as_uri(), "spark.speculation": str(order == (STAYS,)).lower()}
+    return _config(
+        server, directory, sink=", mirror: null", run=json.dumps({"spark": {"master": cluster.master, "conf": conf}})
+    )
+
+
+def _running(config: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [HISTORIAN, "run", str(config), "--once"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def _check_all_is_there_once(spark: SparkSession, config: Path, *, left: int) -> None:
+    """The changelog is right with orphans beside it, so many, and without."""
+    lake = config.parent / "lake"
+    _check_changes(spark, config.parent)
+    orphans = [lake / each.path for each in orphaned_files(str(lake), _soon())]
+    assert left == len(orphans)
+    for path in lake.rglob("*.parquet"):
+        os.utime(path, (0, 0))
+
+    done = _run([HISTORIAN, "orphans", str(config), "--remove"])
+
+    assert done.returncode == 0, done.stderr
+    assert [] == [path for path in orphans if path.exists()]
+    assert [] == orphaned_files(str(lake), _soon())
+    _check_changes(spark, config.parent)
+
+
+def _soon() -> datetime:
+    return datetime.now(timezone.utc) + timedelta(seconds=1)
+
+
+def _check_changes(spark: SparkSession, directory: Path) -> None:
+    """The changelog has every change once, and no version that anybody could have read has part of a plan."""
+    path = directory / "lake" / "d_t_changes"
     updated, gone = len(range(0, ROWS, 5)), len(range(0, ROWS, 11))
-    assert {0: ROWS, 1: gone, 2: updated, 3: updated} == dict(changes.groupBy("op").count().collect())
-    assert changes.count() == changes.select("offset").distinct().count()
-
-
-def _check_orphans_go(lake: Path) -> None:
-    """What lost tasks have left is found and goes, and what the tables hold stays."""
-    planted = lake / "d_t_changes" / "left-by-a-lost-task.parquet"
-    planted.write_bytes(b"")
-    now = datetime.now(timezone.utc) + timedelta(seconds=1)
-    found = orphaned_files(str(lake), now)
-    assert str(planted.relative_to(lake)) in {each.path for each in found}
-
-    remove(str(lake), found)
-
-    assert not planted.exists()
-    assert [] == orphaned_files(str(lake), now)
+    whole = {(0, ROWS, ROWS), (1, gone, gone), (2, updated, updated), (3, updated, updated)}
+    *before, last = (
+        {
+            tuple(row)
+            for row in spark.read.format("delta")
+            .option("versionAsOf", version)
+            .load(str(path))
+            .groupBy("op")
+            .agg(F.count("*"), F.countDistinct("offset"))
+            .collect()
+        }
+        for version in range(len([*path.glob("_delta_log/*.json")]))
+    )
+    assert last == whole
+    assert [] == [seen for seen in before if seen not in (set(), whole)]
 
 
 @pytest.mark.soak

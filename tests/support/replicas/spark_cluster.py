@@ -77,16 +77,25 @@ class Cluster:
         return found
 
     def start_worker(self, number: int) -> None:
-        """Starts a worker of one core, which has ended, or was never there, and waits until the master knows it."""
+        """Starts a worker of one core and of a host of its own, which has ended, or was never there, and waits until the master knows it."""
         known = self._alive()
         place = self.directory / f"worker-{number}"
         place.mkdir(exist_ok=True)
         arguments = ["--cores", "1", "--memory", "1g", "--work-dir", str(place), "--webui-port", "0"]
         pinned = ("taskset", "-c", str(self.cores[number])) if self.cores else ()
+        # Spark makes a slow task again on another host only.
+        host = f"127.0.0.{number + 1}"
         self.workers[number] = self._start(
-            "worker.Worker", *arguments, "--host", "127.0.0.1", self.master, before=pinned
+            "worker.Worker", *arguments, "--host", host, self.master, before=pinned, host=host
         )
         self._wait(lambda: self._alive() > known, self.workers[number], f"worker {number}")
+
+    def worker_of(self, process: int) -> int:
+        """The number of the worker below which a process of an executor runs."""
+        numbers = {worker.pid: number for number, worker in self.workers.items()}
+        while process not in numbers:
+            process = _parent(process)
+        return numbers[process]
 
     def kill_worker(self, number: int) -> None:
         """Kills a worker and its executors, as the loss of a machine would."""
@@ -137,11 +146,13 @@ class Cluster:
     def _alive(self) -> int:
         return sum(worker["state"] == "ALIVE" for worker in self.state()["workers"])
 
-    def _start(self, kind: str, *arguments: str, before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+    def _start(
+        self, kind: str, *arguments: str, before: Sequence[str] = (), host: str = "127.0.0.1"
+    ) -> subprocess.Popen[bytes]:
         environment = {
             **os.environ,
             "SPARK_HOME": str(HOME),
-            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": _JAVA,
         }
@@ -211,12 +222,16 @@ def executor_pids(above: int) -> list[int]:
             continue
         try:
             is_executor = _EXECUTOR in (path / "cmdline").read_bytes()
-            parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            parent = _parent(int(path.name))
         except OSError:
             continue
         if is_executor and parent == above:
             found.append(int(path.name))
     return found
+
+
+def _parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def begun_stages(events: Path, *, scope: str = "MapInArrow") -> set[tuple[str, int]]:
