@@ -188,7 +188,7 @@ class KafkaReader:
             return
         if has_statements(self._settings.format):
             scan.tell_again(() if self.stated_us is None else self.stated_us())
-        yield from (item for _, item in sorted(scan.found, key=lambda found: found[0]))
+        yield from scan.in_order()
         if scan.message_count:
             self._message_bytes = scan.size_bytes / scan.message_count
         reached = _at(begins | {(part.topic, part.partition): part.end for part in parts})

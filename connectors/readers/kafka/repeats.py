@@ -87,6 +87,7 @@ class _Seen:
         self._text, self._hashed = text, hashed
         self._hashes: list[int] | None = None
         self._where: dict[int, list[int]] = {}
+        self._left_out = 0
         self._waiting: deque[tuple[Texts, NDArray[np.intp], NDArray[np.int64]]] = deque()
         self._waiting_count = self._waiting_bytes = 0
 
@@ -97,7 +98,7 @@ class _Seen:
         self._waiting_bytes += int(values.sizes[numbers].sum())
         if self._waiting_count >= MOST_SEEN:
             # What came before these is known no more.
-            self._text, self._hashes, self._where = "", None, {}
+            self._text, self._hashes, self._where, self._left_out = "", None, {}, 0
             while self._waiting_count - len(self._waiting[0][1]) >= MOST_SEEN:
                 left, those, _ = self._waiting.popleft()
                 self._waiting_count -= len(those)
@@ -128,7 +129,14 @@ class _Seen:
         assert self._hashes is not None  # noqa: S101 made by index
         self._hashes.append(found)
         if found:
-            self._where.setdefault(found, []).append(len(self._hashes) - 1)
+            self._where.setdefault(found, []).append(self._left_out + len(self._hashes) - 1)
+        if len(self._hashes) > 2 * MOST_SEEN:
+            self._left_out += MOST_SEEN
+            del self._hashes[:MOST_SEEN]
+            self._where = {}
+            for place, each in enumerate(self._hashes, self._left_out):
+                if each:
+                    self._where.setdefault(each, []).append(place)
 
     def places(self, found: int) -> list[int]:
         """Where a change with that hash stands."""
@@ -143,7 +151,7 @@ class _Seen:
             new = np.fromiter(self._waiting_hashes(), "<u8", self._waiting_count)
             held = np.concatenate([np.frombuffer(b64decode(self._text), "<u8"), new])
         left_out = max(0, len(held) - MOST_SEEN)
-        return b64encode(held[left_out:].tobytes()).decode(), left_out
+        return b64encode(held[left_out:].tobytes()).decode(), self._left_out + left_out
 
 
 @dataclass(slots=True)
@@ -242,7 +250,9 @@ class Repeats:
         is_same = self._place[:2] == (server, number) and len(offsets) == len(words)
         self._is_spread = (is_same and was_spread) or bool((offsets != offsets[0]).any())
         last = self._passes.get(server)
-        highest = number if last is None else max(last.highest, number)
+        # Lower and a second later: numbers of a log that was reset begin anew. What that costs of proof only keeps changes.
+        is_later = time_us >= self._time_us + _SECOND_US
+        highest = number if last is None or is_later else max(last.highest, number)
         self._passes[server] = _Pass(highest=highest, number=number, at=None)
         self._place = tuple(words[-1, 1:].tolist())
         self._time_us = max(self._time_us, time_us)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -60,7 +60,7 @@ class TopicScan:
         marks: how far partitions have come in the source's log before.
 
     Attributes:
-        found: schemas and statements, each with its time in the source, which never goes back within a partition.
+        found: schemas and statements, each with its time in the source.
     """
 
     def __init__(
@@ -339,6 +339,23 @@ class TopicScan:
                     )
                     place = replace(last.place, gtid=f"{last.place.file}:{offset}", offset=offset)
                     self.found.append((time_us, replace(last, place=place, event_time_us=time_us)))
+
+    def in_order(self) -> Iterator[SchemaMet | Statement]:
+        """What was met, by times of the source that never go back within a partition: a row that is sent again has an old one, and stands where it is."""
+        by_offset = sorted(
+            self.found,
+            key=lambda each: (
+                each[1].place.file.rpartition(":")[0] != self._schema_topic,
+                each[1].place.file,
+                each[1].place.offset,
+            ),
+        )
+        latest_us: dict[str, int] = {}
+        placed: list[tuple[int, SchemaMet | Statement]] = []
+        for time_us, item in by_offset:
+            at_us = latest_us[item.place.file] = max(time_us, latest_us.get(item.place.file, time_us))
+            placed.append((at_us, item))
+        return (item for _, item in sorted(placed, key=lambda each: each[0]))
 
     def complete(self) -> None:
         """All messages have come; offsets up to the ends without one are read too."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from base64 import b64decode
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -18,7 +19,7 @@ from connectors.readers.kafka.debezium.changes import changed
 from connectors.readers.kafka.located import batches
 from connectors.readers.kafka.messages.batch import Texts
 from connectors.readers.kafka.messages.events import RowSchema, SqlEvent
-from connectors.readers.kafka.repeats import MOST_SEEN, Places, Repeats
+from connectors.readers.kafka.repeats import MOST_SEEN, Places, Repeats, Told, _Seen, hash_of
 from connectors.readers.kafka.scanning import TopicScan
 from historian.errors import UnsupportedEvent
 from historian.plans.plans import PartitionRange
@@ -458,3 +459,50 @@ def test_two_truncates_of_one_second_are_told_apart_by_their_place(
     for event in found:
         assert isinstance(event, SqlEvent)
         assert edits_of(event.sql, "CREATE TABLE t (a INT)") == ["truncate_table"]
+
+
+def test_numbers_that_begin_anew_are_new_and_little_is_kept_of_them() -> None:
+    repeats, rounds = Repeats(None), 4
+
+    def taken(file: int, first: int, second: int) -> Told:
+        values = [
+            json.dumps(
+                {
+                    "before": None,
+                    "after": {"id": number},
+                    "source": {"file": f"binlog.{file:06}", "pos": 100 * number, "row": 0, "gtid": None},
+                    "op": "c",
+                    "ts_ms": 1,
+                }
+            ).encode()
+            for number in range(first, first + MOST_SEEN)
+        ]
+        batch = batch_of([(None, value) for value in values], first)
+        places = Places(len(batch))
+        for number, value in enumerate(values):
+            places.note(number, value, second * S)
+        return repeats.take(places, batch.values)
+
+    assert not taken(500, 1, 100).doubtful.any()
+    for number in range(rounds):
+        told = taken(1, 1 + MOST_SEEN * number, 900 + number)
+        assert not told.repeats.any()
+        assert not told.doubtful.any()
+    mark = repeats.mark
+    assert mark is not None
+    assert len(b64decode(mark.seen)) == 8 * MOST_SEEN
+    again = taken(1, 1 + MOST_SEEN * (rounds - 1), 900 + rounds - 1)
+    assert int((again.repeats | again.doubtful).sum()) == MOST_SEEN
+
+
+def test_hashes_beyond_the_last_ones_are_forgotten_and_places_stay() -> None:
+    seen = _Seen("", lambda value, _: hash_of(value))
+    seen.index()
+    for found in range(1, 5 * MOST_SEEN):
+        seen.add(found)
+    assert seen.places(5 * MOST_SEEN - 1) == [5 * MOST_SEEN - 2]
+    assert seen.places(4 * MOST_SEEN) == [4 * MOST_SEEN - 1]
+    assert seen.places(1) == []
+    text, left_out = seen.text()
+    assert left_out == 4 * MOST_SEEN - 1
+    assert len(b64decode(text)) == 8 * MOST_SEEN
