@@ -235,9 +235,8 @@ class Pipeline:
         self._rest_s = min(2 * self._rest_s, _LONGEST_LOOK_S)
         if due := self._due_us():
             rest_s = min(rest_s, (min(time_us for _, time_us in due) - self._tracker.clock_us()) / 1e6)
-        begun_s = time.monotonic()
-        wait_s = _POLL_S
-        while not self._tracker.reader.wait(end, wait_s) and (left_s := begun_s + rest_s - time.monotonic()) > 0:
+        until_s, wait_s = time.monotonic() + rest_s, _POLL_S
+        while not self._tracker.reader.wait(end, wait_s) and (left_s := until_s - time.monotonic()) > 0:
             if stopping.is_set() or (self._reloads is not None and self._reloads.is_wished):
                 return
             self._observer.waits(waiting_bytes)

@@ -132,11 +132,9 @@ class _Seen:
             self._where.setdefault(found, []).append(self._left_out + len(self._hashes) - 1)
         if len(self._hashes) > 2 * MOST_SEEN:
             self._left_out += MOST_SEEN
-            del self._hashes[:MOST_SEEN]
-            self._where = {}
-            for place, each in enumerate(self._hashes, self._left_out):
-                if each:
-                    self._where.setdefault(each, []).append(place)
+            kept, self._hashes, self._where = self._hashes[MOST_SEEN:], [], {}
+            for each in kept:
+                self.add(each)
 
     def places(self, found: int) -> list[int]:
         """Where a change with that hash stands."""
