@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from connectors.readers.kafka.debezium.changes import settled, truncated
+from connectors.readers.kafka.debezium.changes import place_of, settled, truncated
 from connectors.readers.kafka.debezium.names import schema_name
 from connectors.readers.kafka.formats.schemas import UNTOLD, inferred, told
 from connectors.readers.kafka.formats.tables import FlatFormat
@@ -83,7 +83,7 @@ class FlatDecoder:
         if op in form.passed_over:
             return ()
         if form.truncate and op == form.truncate:
-            return (truncated(self._table(message, where), self._time_us(message, form.time_unit_us, where)),)
+            return (self._truncated(message, where),)
         if form.watermark and op == form.watermark:
             return self._watermark(message, where)
         if op not in form.ops:
@@ -231,6 +231,12 @@ class FlatDecoder:
                 event_time_us=self._time_us(message, form.ddl_unit_us, where),
             ),
         )
+
+    def _truncated(self, message: Mapping[str, Any], where: str) -> SqlEvent:
+        form = self.format
+        source = _at(message, form.source)
+        place = place_of(source) if isinstance(source, dict) else place_of(message, filter(None, (form.place,)))
+        return truncated(self._table(message, where), self._time_us(message, form.time_unit_us, where), place)
 
     def _watermark(self, message: Mapping[str, Any], where: str) -> tuple[Watermark, ...]:
         try:

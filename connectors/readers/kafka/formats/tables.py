@@ -32,6 +32,7 @@ class FlatFormat:
         key: the field of the key's columns; ``key_prefix``: of fields in the message's key that are key columns; None: the key has none.
         types: the field of column types by name; ``types_are``: "types", or "type_names" where they lack lengths and labels.
         truncate: the value of ``op`` of a TRUNCATE of the table; "": there is none.
+        place: of the operation in the source's log, by which two TRUNCATEs of the same time are two, where ``source`` has none.
         sql: the field of a statement's text; ``is_ddl``: a field that is true of statements; ``ddl_ops``: values of ``op`` of statements.
         ddl_unit_us: of ``time`` in statements.
         partial: a field that is true where a row is not whole; ``partial_fix``: what to set at the producer.
@@ -66,6 +67,7 @@ class FlatFormat:
     types: str = ""
     types_are: str = "types"
     truncate: str = ""
+    place: str = ""
     sql: str = ""
     is_ddl: str = ""
     ddl_ops: frozenset[str] = frozenset()
@@ -185,6 +187,8 @@ _OGG = FlatFormat(
     qualified=True,
     op="op_type",
     ops={"I": "c", "U": "u", "D": "d"},
+    truncate="T",
+    place="pos",
     data="after",
     old="before",
     deleted="before",
@@ -233,7 +237,6 @@ _DMS = FlatFormat(
             "create-table",
             "drop-table",
             "rename-table",
-            "truncate-table",
             "add-column",
             "drop-column",
             "rename-column",
@@ -241,6 +244,7 @@ _DMS = FlatFormat(
             "column-type-change",
         )
     ),
+    truncate="truncate-table",
     old="before-image",
     former="if_whole",
     time="metadata.timestamp",
