@@ -88,8 +88,10 @@ class FlatDecoder:
             return self._watermark(message, where)
         if op not in form.ops:
             raise self._unlike(where, f"`{form.op}` is {op!r}, which is none of {', '.join(form.ops)}")
-        if form.partial and _at(message, form.partial) is True:
-            raise only_key_sent(where, f"{form.partial}: true", f"set at the producer: {form.partial_fix}")
+        cut = next((path for path in form.partial if _at(message, path)), None)
+        if cut is not None:
+            found = f"{cut}: {_at(message, cut)}"[:_SHOWN]
+            raise only_key_sent(where, found, f"set at the changefeed: {form.partial_fix}")
         return self._rows(message, form.ops[op], key, where)
 
     @property
@@ -135,6 +137,8 @@ class FlatDecoder:
             )
         time_us = self._time_us(message, form.time_unit_us, where)
         columns = self._key(message, key)
+        # Of types and a key nothing marks a delete that has the key alone.
+        by_key = op == "d" and bool(form.types and columns)
         events = []
         source = _at(message, form.source)
         for number, row in enumerate(after):
@@ -151,7 +155,7 @@ class FlatDecoder:
                 event_time_us=time_us,
                 number=number,
                 written=self._written,
-                keyed=keyed,
+                keyed=keyed or (by_key and row.keys() == {*(columns or ())}),
             )
             if isinstance(source, dict):
                 event = settled(event, source, lambda: self._key_fields(key), self._modes)
@@ -173,7 +177,9 @@ class FlatDecoder:
             text = repr((names, types, key))
             held = self._told.get((table, text))
             if held is None:
-                held = self._told[table, text] = told(types, names, key, form.types_are if types else "names")
+                # A row of the key alone does not say that there are no other columns.
+                is_whole = bool(types) and {*names} != {*(key or ())}
+                held = self._told[table, text] = told(types, names, key, form.types_are if is_whole else "names")
             return held
         held = inferred(row, self._inferred.get(table), key)
         if former is not None:

@@ -35,7 +35,7 @@ class FlatFormat:
         place: of the operation in the source's log, by which two TRUNCATEs of the same time are two, where ``source`` has none.
         sql: the field of a statement's text; ``is_ddl``: a field that is true of statements; ``ddl_ops``: values of ``op`` of statements.
         ddl_unit_us: of ``time`` in statements.
-        partial: a field that is true where a row is not whole; ``partial_fix``: what to set at the producer.
+        partial: fields that are set where a row is not whole; ``partial_fix``: what to set at the producer.
         without_types: what to do where types are told too little.
         tombstones: messages without a value are passed over, as for compaction; else they are refused.
         exact: numbers are read by their digits.
@@ -72,7 +72,7 @@ class FlatFormat:
     is_ddl: str = ""
     ddl_ops: frozenset[str] = frozenset()
     ddl_unit_us: int = 1000
-    partial: str = ""
+    partial: tuple[str, ...] = ()
     partial_fix: str = ""
     without_types: str = "give the tables by source.schema: a file of CREATE TABLE statements"
     tombstones: bool = False
@@ -155,8 +155,8 @@ _TICDC = replace(
     watermark="TIDB_WATERMARK",
     watermark_at="_tidb.watermarkTs",
     types_are="type_names",
-    partial="_tidb.onlyHandleKey",
-    partial_fix="delete-only-handle-key-columns=false and large-message-handle-option=none or claim-check",
+    partial=("_tidb.onlyHandleKey", "_tidb.claimCheckLocation"),
+    partial_fix="large-message-handle-option=none",
     without_types="set content-compatible=true at the changefeed, or give the tables by source.schema",
     written=replace(_CANAL.written, shapes=""),
     members=(
