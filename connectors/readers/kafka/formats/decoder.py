@@ -137,8 +137,7 @@ class FlatDecoder:
             )
         time_us = self._time_us(message, form.time_unit_us, where)
         columns = self._key(message, key)
-        # Of types and a key nothing marks a delete that has the key alone.
-        by_key = op == "d" and bool(form.types and columns)
+        by_key = op == "d" and form.short_deletes and bool(columns)
         events = []
         source = _at(message, form.source)
         for number, row in enumerate(after):

@@ -25,6 +25,7 @@ class FlatFormat:
         watermark: of them, that of a message which promises that all before ``watermark_at``, TiDB's timestamp, was sent.
         data, old: the fields of the row after and before.
         deleted: the field in which a delete has its row.
+        short_deletes: that may be the key alone, and nothing marks it.
         former: how an update has the row before: "overlay": ``old`` lies over ``data``, by presence; "whole": ``old`` is that row;
             "if_whole": it is, where it has all fields of ``data``.
         time, time_unit_us: when the source changed the row; of ISO text 0.
@@ -58,6 +59,7 @@ class FlatFormat:
     data: str = "data"
     old: str = "old"
     deleted: str = "data"
+    short_deletes: bool = False
     former: str = "overlay"
     time: str
     time_unit_us: int = 0
@@ -125,6 +127,7 @@ _CANAL = FlatFormat(
     passed_over=frozenset(("TRANSACTIONBEGIN", "TRANSACTIONEND", "TRANSACTIONHEARTBEAT")),
     time="es",
     time_unit_us=1000,
+    short_deletes=True,
     key="pkNames",
     types="mysqlType",
     sql="sql",
@@ -192,6 +195,7 @@ _OGG = FlatFormat(
     data="after",
     old="before",
     deleted="before",
+    short_deletes=True,
     former="whole",
     time="op_ts",
     key="primary_keys",
