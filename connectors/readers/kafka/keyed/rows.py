@@ -67,7 +67,7 @@ class KeyedRows:
         self._placeholders = placeholders_of(unavailable)
         self._schemas: dict[tuple[Hashable, ...], RowSchema] = {}
         self._inferred: dict[TableName, RowSchema] = {}
-        self._last: _Part | None = None
+        self._last: dict[TableName, _Part] = {}
 
     def events(self, key: bytes | None, value: bytes | None, where: str, time_us: int = 0) -> tuple[Event, ...]:
         """The event of a message, see :class:`connectors.readers.kafka.messages.events.Decoder`.
@@ -77,20 +77,22 @@ class KeyedRows:
             RegistryDown, SourceError: its schema cannot be had.
         """
         of_key = self._key(key, where)
-        if value is not None:
-            self._last = self._part(value, where)
-        # What columns a row has that is gone, the last row tells that was there.
-        part = self._last or of_key
-        added = self._added(self._last.values if value is not None and self._last else {})
-        row = {**of_key.values, **({} if value is None else self._columns(part.values))}
+        told = None if value is None else self._part(value, where)
+        added = self._added({} if told is None else told.values)
+        row = {**of_key.values, **({} if told is None else self._columns(told.values))}
         table = self._named(of_key, added)
+        # What columns a row has that is gone, the last row of the table tells that was there.
+        last = self._last.get(table) if told is None else told
+        if told is not None:
+            self._last[table] = told
+        part = last or of_key
         op = self._op(added, where, is_gone=value is None)
         is_gone = op == "d"
         after, unknown = with_known(None, row, self._placeholders) if self._form.debezium else (row, ())
         return (
             Event(
                 table=table,
-                schema=self._schema(of_key, table, row, where),
+                schema=self._schema(of_key, last, table, row, where),
                 op=op,
                 before=dict(of_key.values) if is_gone else None,
                 after=None if is_gone else after,
@@ -167,31 +169,33 @@ class KeyedRows:
         return time_us
 
     # ---- schemas ---------------------------------------------------------------------------------------------------
-    def _schema(self, key: _Part, table: TableName, row: Mapping[str, Any], where: str) -> RowSchema:
-        part, names = self._last or key, tuple(key.values)
+    def _schema(
+        self, key: _Part, last: _Part | None, table: TableName, row: Mapping[str, Any], where: str
+    ) -> RowSchema:
+        part, names = last or key, tuple(key.values)
         if part.told is None:
             if not self._tells:
                 return UNTOLD
             found = self._inferred[table] = inferred(row, self._inferred.get(table), names)
             return found
-        at = (key.id, names, part.id, self._last is None)
+        at = (key.id, names, part.id, last is None)
         held = self._schemas.get(at)
         if held is None:
             try:
-                held = self._told(part.told(), key, where)
+                held = self._told(part.told(), key, where, is_key=last is None)
             except UNLIKE_A_SCHEMA as error:
                 raise self._unlike(where, f"a schema that is none of a row: {error!r}") from None
             self._schemas[at] = held
         return held
 
-    def _told(self, part: list[Any], key: _Part, where: str) -> RowSchema:
+    def _told(self, part: list[Any], key: _Part, where: str, *, is_key: bool) -> RowSchema:
         """The schema of rows by what a record tells of its fields."""
         names = tuple(key.values)
         of_key = key.told() if key.told else [{"field": name, "type": "string"} for name in names]
         fields = {**self._columns({str(each["field"]): each for each in part})}
         for each in of_key:
             fields.setdefault(str(each["field"]), each)
-        types, is_key = self._form.types, self._last is None
+        types = self._form.types
         if types is not None:
             found = declared_fields(fields.values(), names, types)
             return RowSchema(fields=found, key=names, certainty="names" if is_key else "types")
