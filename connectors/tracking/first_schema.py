@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from connectors.readers.base import Statement, TimedLog
 from historian.ddl import resolve
-from historian.errors import LogPurged
+from historian.errors import LogPurged, PositionError
 from historian.history.timeline import TimelineEntry
 from historian.names import TableName
 from historian.positions import LogPosition, parse_position
@@ -95,9 +95,10 @@ def origin_of(reader: Reader, start: str) -> LogPosition:
     try:
         return place_of(reader, "latest" if begins_with_copies(start) else start)
     except LogPurged as error:
-        error.next_step = (
-            "choose another source.start: initial, earliest, changes_only, or a position that the log holds"
-        )
+        others = "a moment, or offsets that the topics hold"
+        if not isinstance(reader, TimedLog):
+            others = "initial, or a position that the log holds"
+        error.next_step = f"choose another source.start: earliest, changes_only, {others}"
         raise
 
 
@@ -111,8 +112,11 @@ def place_of(reader: Reader, text: str) -> LogPosition:
         return reader.start()
     if text == "latest":
         return reader.end()
-    if isinstance(reader, TimedLog) and (moment := moment_us(text)) is not None:
-        return reader.at_time(moment)
+    if isinstance(reader, TimedLog):
+        if (moment := moment_us(text)) is not None:
+            return reader.at_time(moment)
+        if moment_us(f"{text}Z") is not None:  # reads as an offset of a topic, too
+            raise PositionError("a moment without its zone", where=text, expected=f"{text}Z or {text}+01:00")
     return reader.locate(parse_position(text, reader.flavor))
 
 

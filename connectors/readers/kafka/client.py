@@ -142,6 +142,8 @@ class Client:
     def partitions(self) -> tuple[Partition, ...]:
         """All partitions of the topics that the settings name; globs take in those that are there by now. Retryable.
 
+        Topics of Kafka's own and of Debezium's heartbeats begin with ``__``: a glob takes them in that begins so itself.
+
         Raises:
             SourceError: a topic of that name is not there.
         """
@@ -149,7 +151,8 @@ class Client:
         found: set[Partition] = set()
         for wanted in self.settings.topics:
             is_pattern = any(sign in wanted for sign in "*?[")
-            names = [name for name in held if not name.startswith("__") and fnmatch.fnmatchcase(name, wanted)]
+            hidden = "__" if is_pattern and not wanted.startswith("__") else " "
+            names = [name for name in held if fnmatch.fnmatchcase(name, wanted) and not name.startswith(hidden)]
             if not names and not is_pattern:
                 raise SourceError(
                     "the brokers have no such topic",

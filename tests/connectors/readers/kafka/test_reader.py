@@ -18,10 +18,10 @@ from connectors.readers.base import Bound, CachedLog, PartitionLag, SchemaMet
 from connectors.readers.kafka.client import Client, KafkaSettings
 from connectors.readers.kafka.reader import KafkaReader
 from connectors.tracking.continuity import Continuity
-from connectors.tracking.first_schema import origin_of
+from connectors.tracking.first_schema import origin_of, place_of
 from databases.kafka import Kafka
 from historian.changelog.chunks import NO_TABLE, Chunk, dead_letters
-from historian.errors import LogPurged, LogReplaced, SourceError, UnsupportedEvent
+from historian.errors import LogPurged, LogReplaced, PositionError, SourceError, UnsupportedEvent
 from historian.names import TableName
 from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
 from historian.positions import KAFKA, LogPosition, parse_position
@@ -169,6 +169,11 @@ def test_a_start_by_time_is_the_first_message_dated_then_or_later(kafka: Kafka, 
         found = [str(origin_of(reader, moment(us))) for us in (times_us[0], times_us[0] - 1, times_us[2] + 1)]
 
     assert [f"{topic}:0:0,{topic}:1:0"] * 2 + [f"{topic}:0:3,{topic}:1:0"] == found
+
+
+def test_a_moment_without_a_zone_is_no_offset_of_a_topic(kafka: Kafka, topic: str) -> None:
+    with contextlib.closing(reader_of(kafka, topic)) as reader, pytest.raises(PositionError, match="its zone"):
+        place_of(reader, "2023-11-14T22:13:25")
 
 
 def moment(us: int) -> str:
@@ -320,6 +325,16 @@ def test_globs_take_in_topics_that_come_later(kafka: Kafka, topic: str) -> None:
 
         assert f"{topic}.more.a:0:0" == str(reader.end())
     kafka.delete_topic(f"{topic}.more.a")
+
+
+def test_topics_that_programs_keep_for_themselves_are_read_by_name_alone(kafka: Kafka) -> None:
+    name = "__reader.of.its.own"
+    kafka.make_topic(name)
+    with (
+        contextlib.closing(reader_of(kafka, "*.of.its.own")) as by_glob,
+        contextlib.closing(reader_of(kafka, name)) as by_name,
+    ):
+        assert ("", f"{name}:0:0") == (str(by_glob.end()), str(by_name.end()))
 
 
 def test_waiting_ends_when_messages_come(kafka: Kafka, topic: str) -> None:
