@@ -163,7 +163,7 @@ def test_messages_are_kept_aside_where_sinks_keep_them(tmp_path: Path) -> None:
     source = "{type: kafka, brokers: a, topics: [x], unreadable: dead_letter}"
     file.write_text(BASE.replace("console", f"parquet, path: {tmp_path}") + source, encoding="utf-8")
 
-    with pytest.raises(ConfigError, match="source.unreadable: dead_letter needs sinks that keep dead letters"):
+    with pytest.raises(ConfigError, match="dead_letter needs sinks that keep dead letters"):
         load_config(file)
 
     assert loaded(tmp_path, source).unreadable == "dead_letter"
