@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 # Kernels are imported where messages are read: to know where a topic ends, as the status asks, takes none.
 __all__ = ["KafkaReader"]
 
+_LEAST_BYTES = 40
+"""A message counts as so long at least where a scan ends at a limit."""
+_MOST_MESSAGES = 2**63
+
 
 class KafkaReader:
     """Topics of change events; implements :class:`connectors.readers.base.Reader`.
@@ -166,6 +170,8 @@ class KafkaReader:
             for partition, batch in batches:
                 cache.add(partition, batch)
                 scan.take(partition, batch)
+        # What a row takes does not shrink with its message, so that a plan ends by messages too.
+        most = _MOST_MESSAGES if limit_bytes is None else limit_bytes // _LEAST_BYTES
         with closing(self._client.batches({at: wanted[at] for at in wanted if at not in stated})) as batches:
             for partition, batch in batches:
                 before = batch.before(begins[partition])
@@ -173,10 +179,11 @@ class KafkaReader:
                     scan.look_back(partition, before)
                 if len(before) == len(batch):
                     continue
-                rest = batch.part(len(before), len(batch))
+                left = most - scan.message_count
+                rest = batch.part(len(before), min(len(batch), len(before) + max(1, left)))
                 cache.add(partition, rest)
                 scan.take(partition, rest, limit_bytes)
-                if limit_bytes is not None and scan.size_bytes >= limit_bytes:
+                if limit_bytes is not None and (scan.size_bytes >= limit_bytes or scan.message_count >= most):
                     break
             else:
                 scan.complete()

@@ -227,6 +227,14 @@ def test_a_scan_ends_at_a_limit_and_at_a_position(kafka: Kafka, topic: str) -> N
     assert f"{topic}:0:1,{topic}:1:0" == str(limited.position)
 
 
+def test_a_scan_of_short_messages_ends_at_their_number(kafka: Kafka, topic: str) -> None:
+    kafka.produce(topic, [(b"k", None)] * 50, 0)
+    with contextlib.closing(reader_of(kafka, topic)) as reader:
+        (bound,) = reader.scan(reader.start(), limit_bytes=400)
+
+    assert f"{topic}:0:10,{topic}:1:0" == str(bound.position)
+
+
 def test_rows_of_transactions_come_when_they_are_committed_and_never_when_aborted(kafka: Kafka, topic: str) -> None:
     producer = Producer({"bootstrap.servers": kafka.brokers, "transactional.id": topic})
     producer.init_transactions(30)
