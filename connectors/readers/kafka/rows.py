@@ -313,7 +313,7 @@ class ChunkMaker:
                 "a value of a message is none of its column's type",
                 where=f"{rows.written.name}.{column.name} at {self._planned.file}, offsets {first} to {last}",
                 expected=column.type,
-                found=failed.error,
+                found="a row without it" if isinstance(failed.error, KeyError) else failed.error,
             )
         arrays = [_joined([part.arrays[at] for part in taken]) for at in range(len(taken[0].arrays))]
         fields = [
