@@ -200,7 +200,7 @@ _OGG = FlatFormat(
     time="op_ts",
     key="primary_keys",
     exact=True,
-    written=Conventions(whole=True),
+    written=Conventions(whole=True, compressed=True),
 )
 
 _DEBEZIUM = FlatFormat(
