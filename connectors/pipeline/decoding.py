@@ -120,7 +120,7 @@ def _in_driver(
 
 @contextmanager
 def _on_executors(reads: Sequence[_Range], spark: SparkSession, connector: str) -> Iterator[Chunks]:
-    from sinks.contract.spark_chunks import ReadChunks
+    from sinks.contract.read_chunks import ReadChunks
 
     sizes = [each.planned.size_bytes for each in reads]
     keep = spark.sparkContext.getConf().get(_ENCRYPTED, "false") != "true"

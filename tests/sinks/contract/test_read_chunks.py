@@ -18,7 +18,7 @@ from historian.changelog.chunks import Chunk
 from historian.errors import LogCutOtherwise
 from lakes.sink_lab import INT, Lab
 from sinks.contract.local_chunks import LocalChunks
-from sinks.contract.spark_chunks import ReadChunks, _groups
+from sinks.contract.read_chunks import ReadChunks, _groups
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,7 +26,7 @@ from urllib.request import urlopen
 import pyspark
 
 from databases.servers import free_port
-from sinks.contract.spark_chunks import READ_CHUNKS
+from sinks.contract.read_chunks import READ_CHUNKS
 
 __all__ = ["Cluster", "ClusterError", "bare_python", "begun_stages", "executor_pids", "finished_tasks", "spark_cluster"]
 
