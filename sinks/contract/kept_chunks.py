@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -44,16 +45,15 @@ class KeptChunks:
 
     def opened(self) -> Iterator[Chunk] | None:
         """The chunks, in order, whose rows are not copied; None where the file is not to be had."""
+        path = f"/proc/{self.process}/fd/{self.descriptor}"
         try:
-            file = os.open(f"/proc/{self.process}/fd/{self.descriptor}", os.O_RDONLY)
-        except OSError:
-            return None
-        try:
-            mapped = mmap.mmap(file, 0, access=mmap.ACCESS_READ)
+            # What has that number elsewhere may be a pipe, which waits for somebody.
+            if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 a number, no name
+                return None
+            with open(path, "rb") as file:  # noqa: PTH123 same
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError):
             return None
-        finally:
-            os.close(file)
         if mapped[: len(self.token)] != self.token:
             return None
         body = memoryview(mapped)

@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -83,8 +84,12 @@ def test_a_next_plan_of_the_same_owner_ends_them_and_another_s_does_not() -> Non
 def test_a_process_that_is_gone_or_another_one_has_none() -> None:
     kept = _kept()
     assert kept is not None
-    with open(os.devnull, "rb") as other:  # noqa: PTH123 its number
-        assert _opened(replace(kept, descriptor=other.fileno())) is None
+    reads, writes = os.pipe()
+    os.close(writes)
+    assert _opened(replace(kept, descriptor=reads)) is None
+    os.close(reads)
+    with tempfile.TemporaryFile() as empty:
+        assert _opened(replace(kept, descriptor=empty.fileno())) is None
     assert _opened(replace(kept, token=b"4" * 16)) is None
     assert _opened(replace(kept, process=1 << 22)) is None
 
