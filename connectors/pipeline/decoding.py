@@ -123,9 +123,14 @@ def _on_executors(reads: Sequence[_Range], spark: SparkSession, connector: str) 
     from sinks.contract.read_chunks import ReadChunks
 
     sizes = [each.planned.size_bytes for each in reads]
-    keep = spark.sparkContext.getConf().get(_ENCRYPTED, "false") != "true"
+    keep = not _is_encrypted(spark)
     with closing(ReadChunks(spark, sizes, partial(_chunks_of, reads), owner=connector, keep=keep)) as chunks:
         yield chunks
+
+
+def _is_encrypted(spark: SparkSession) -> bool:
+    """Spark, too, takes the word in any case."""
+    return str(spark.sparkContext.getConf().get(_ENCRYPTED, "false")).strip().lower() == "true"
 
 
 def _chunks_of(reads: Sequence[_Range], index: int) -> Iterator[Chunk]:

@@ -22,7 +22,7 @@ from historian.changelog.chunks import Chunk
 __all__ = ["KEPT_BYTES", "Keeper", "KeptChunks"]
 
 KEPT_BYTES = 1 << 30
-"""So much a worker keeps of a plan, and so much of all others."""
+"""So much a worker keeps, of all plans together: the oldest of another owner gives place."""
 
 _ALIGNMENT = 64
 _NO_ROWS = pa.RecordBatch.from_arrays([], names=[])
@@ -78,7 +78,7 @@ class Keeper:
     def add(self, chunk: Chunk) -> None:
         """Takes the part's next chunk."""
         if self._file is not None:
-            place = self._file.put(chunk.rows)
+            place = self._file.put(chunk.rows) if _has_place(self._file, chunk.rows.nbytes) else None
             if place is None:
                 self._file = None
             else:
@@ -114,16 +114,13 @@ class _File:
 
     def put(self, rows: pa.RecordBatch) -> tuple[int, int] | None:
         """Where *rows* begin, and how many bytes they have there; None: there is no place."""
-        at = self.size
-        if at + rows.nbytes > KEPT_BYTES:
-            return None
+        at, self.size = self.size, KEPT_BYTES  # A write that ends half way says nothing of where a next one begins.
         try:
             with pa.ipc.new_stream(self._sink, rows.schema) as writer:
                 writer.write_batch(rows)
             upto = os.fstat(self.descriptor).st_size
             self._sink.write(bytes(-upto % _ALIGNMENT))
         except OSError:
-            self.size = KEPT_BYTES  # What a full disk took in part says nothing of where a next one begins.
             return None
         self.size = upto + -upto % _ALIGNMENT
         return at, upto - at
@@ -146,13 +143,21 @@ def _file_of(owner: str, token: bytes) -> _File | None:
         return held
     if held is not None:
         _FILES.pop(owner).close()
-    while sum(file.size for file in _FILES.values()) > KEPT_BYTES:
-        _FILES.pop(next(iter(_FILES))).close()  # The oldest.
     try:
         made = _FILES[owner] = _File(token)
     except OSError:
         return None
     return made
+
+
+def _has_place(file: _File, more: int) -> bool:
+    """Whether *file* may grow by so many bytes; others that are older give place to it."""
+    while sum(each.size for each in _FILES.values()) + more > KEPT_BYTES:
+        oldest = next(iter(_FILES), None)
+        if oldest is None or _FILES[oldest] is file:
+            return False
+        _FILES.pop(oldest).close()
+    return file in _FILES.values()
 
 
 def _directory() -> str:

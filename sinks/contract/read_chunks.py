@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
@@ -100,6 +100,7 @@ class ReadChunks(SparkChunks):
         if self.is_small:
             looks = looks.coalesce(1)
             task = _by_table(task) if by_table else task
+        parts = replace(parts, kept={})  # Each look brings its own.
         return _collected(looks.mapPartitions(partial(_looked_again, parts, task)))
 
     def close(self) -> None:
@@ -161,15 +162,17 @@ def _groups(sizes: Sequence[int], slots: int) -> list[list[int]]:
 def _collected(rows: RDD[_Result]) -> list[_Result]:
     """All rows. What a task raised in Python is raised with its text alone, without Java's."""
     from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PythonException
     from pyspark.errors.exceptions.captured import convert_exception
 
     try:
         return rows.collect()
     except Py4JJavaError as error:
         cause = error.java_exception.getCause()
-        if cause is None:
-            raise
-        raise convert_exception(cause) from None
+        converted = None if cause is None else convert_exception(cause)
+        if not isinstance(converted, PythonException):
+            raise  # Its whole text says whether it may pass.
+        raise converted from None
 
 
 def _seen(chunk: ChunkHead) -> tuple[int, int, int, int, str]:

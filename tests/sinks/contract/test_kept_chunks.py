@@ -102,11 +102,28 @@ def test_what_has_no_place_is_not_kept_and_other_parts_are(monkeypatch: pytest.M
     assert CHUNKS == _opened(kept)
 
 
-def test_of_many_owners_the_oldest_gives_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_owners_the_oldest_gives_place_and_all_together_keep_no_more_than_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     kept = _kept()
-    monkeypatch.setattr(kept_chunks, "KEPT_BYTES", 1500)
+    alone = kept_chunks._FILES["shop"].size
+    monkeypatch.setattr(kept_chunks, "KEPT_BYTES", 3 * alone)
 
-    assert CHUNKS == _opened(_kept("other", b"2" * 16))
-    _kept("third", b"3" * 16)
+    for owner in ("second", "third", "fourth"):
+        assert CHUNKS == _opened(_kept(owner, owner.encode().ljust(16)))
+        assert sum(file.size for file in kept_chunks._FILES.values()) <= 3 * alone
 
     assert _opened(kept) is None
+
+
+def test_a_write_that_ends_half_way_spoils_no_chunk_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: int) -> None:
+        raise MemoryError
+
+    keeper = Keeper("shop", b"1" * 16)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fstat", fails)
+        with pytest.raises(MemoryError):
+            keeper.add(CHUNK)
+
+    assert _kept() is None

@@ -8,17 +8,19 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 from uuid import uuid4
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from connectors.pipeline.failures import error_behind
 from historian.changelog.chunks import Chunk
-from historian.errors import LogCutOtherwise
+from historian.errors import LogCutOtherwise, SinkUnreachable
 from lakes.sink_lab import INT, Lab
 from sinks.contract.local_chunks import LocalChunks
-from sinks.contract.read_chunks import ReadChunks, _groups
+from sinks.contract.read_chunks import ReadChunks, _collected, _groups
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -148,3 +150,17 @@ def test_a_second_look_that_meets_other_chunks_than_were_counted_is_tried_again_
 
     assert isinstance(error_behind(failure.value), LogCutOtherwise)
     assert error_behind(failure.value).retryable
+
+
+def test_why_a_task_failed_is_told_with_all_that_lies_behind_it(spark: SparkSession) -> None:
+    """Whether the plan is tried again is seen in that text."""
+    java: Any = spark._jvm
+    lost = java.java.io.IOException("lost", java.java.net.ConnectException("refused"))
+    failure = Py4JJavaError("a job failed", java.java.lang.RuntimeException("aborted", lost))
+    rows = Mock(collect=Mock(side_effect=failure))
+
+    with pytest.raises(Py4JJavaError) as raised:
+        _collected(rows)
+
+    assert raised.value is failure
+    assert isinstance(error_behind(raised.value), SinkUnreachable)
