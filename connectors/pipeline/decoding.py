@@ -2,7 +2,7 @@
 
 On one machine threads of the driver do it: kernels and Parquet's encoders leave the interpreter to each other. A Python
 process of Spark's costs its start and a copy of every chunk through the JVM. On a cluster a plan of little log is the driver's
-too; executors take the others. They read it once to count rows, and once more to write them.
+too; executors take the others. They count rows when they decode them, and keep them until they are written.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ __all__ = ["PlannedLog", "decoded", "is_local"]
 
 _DRIVERS_BYTES = 8 << 20
 """On a cluster the driver decodes plans of up to so much log."""
+
+_ENCRYPTED = "spark.io.encryption.enabled"
+"""Where it is true, no rows lie on disks of executors as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +80,8 @@ def decoded(
         executors = not is_local(spark) and size > _DRIVERS_BYTES and not planned.copies
     if executors:
         reads = [replace(each, log=None) for each in reads]  # To read it again costs less than to send it along.
-    with _on_executors(reads, spark) if executors else _in_driver(reads, spark, planned.copied) as chunks:
+    connector = planned.plan.connector
+    with _on_executors(reads, spark, connector) if executors else _in_driver(reads, spark, planned.copied) as chunks:
         yield chunks
 
 
@@ -115,11 +119,18 @@ def _in_driver(
 
 
 @contextmanager
-def _on_executors(reads: Sequence[_Range], spark: SparkSession) -> Iterator[Chunks]:
-    from sinks.contract.spark_chunks import ReadChunks
+def _on_executors(reads: Sequence[_Range], spark: SparkSession, connector: str) -> Iterator[Chunks]:
+    from sinks.contract.read_chunks import ReadChunks
 
-    with closing(ReadChunks(spark, len(reads), partial(_chunks_of, reads))) as chunks:
+    sizes = [each.planned.size_bytes for each in reads]
+    keep = not _is_encrypted(spark)
+    with closing(ReadChunks(spark, sizes, partial(_chunks_of, reads), owner=connector, keep=keep)) as chunks:
         yield chunks
+
+
+def _is_encrypted(spark: SparkSession) -> bool:
+    """Spark, too, takes the word in any case."""
+    return str(spark.sparkContext.getConf().get(_ENCRYPTED, "false")).strip().lower() == "true"
 
 
 def _chunks_of(reads: Sequence[_Range], index: int) -> Iterator[Chunk]:

@@ -26,6 +26,7 @@ from urllib.request import urlopen
 import pyspark
 
 from databases.servers import free_port
+from sinks.contract.read_chunks import READ_CHUNKS
 
 __all__ = ["Cluster", "ClusterError", "bare_python", "begun_stages", "executor_pids", "finished_tasks", "spark_cluster"]
 
@@ -234,20 +235,20 @@ def _parent(process: int) -> int:
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def begun_stages(events: Path, *, scope: str = "MapInArrow") -> set[tuple[str, int]]:
-    """Stages with *scope* that applications of *events* have begun: the application's file, and the stage's number."""
+def begun_stages(events: Path, *, reads: str = READ_CHUNKS) -> set[tuple[str, int]]:
+    """Stages that read what *reads* names, and that applications of *events* have begun: the application's file, and the stage's number."""
     return {
         (path.name, event["Stage Info"]["Stage ID"])
         for path in _files(events)
         for event in _events(path)
         if event["Event"] == "SparkListenerStageSubmitted"
-        and any(scope in rdd.get("Scope", "") for rdd in event["Stage Info"]["RDD Info"])
+        and any(reads == rdd["Name"] for rdd in event["Stage Info"]["RDD Info"])
     }
 
 
-def finished_tasks(events: Path, *, scope: str = "MapInArrow") -> Counter[str]:
-    """How many tasks of stages with *scope* ended well, by the executor that ran them, in all applications of *events*."""
-    stages = begun_stages(events, scope=scope)
+def finished_tasks(events: Path, *, reads: str = READ_CHUNKS) -> Counter[str]:
+    """How many tasks of stages that read what *reads* names ended well, by the executor that ran them, in all applications of *events*."""
+    stages = begun_stages(events, reads=reads)
     return Counter(
         event["Task Info"]["Executor ID"]
         for path in _files(events)
