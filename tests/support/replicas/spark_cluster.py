@@ -26,6 +26,7 @@ from urllib.request import urlopen
 import pyspark
 
 from databases.servers import free_port
+from lakes.java_classes import java_options
 from sinks.contract.read_chunks import READ_CHUNKS
 
 __all__ = ["Cluster", "ClusterError", "bare_python", "begun_stages", "executor_pids", "finished_tasks", "spark_cluster"]
@@ -34,7 +35,6 @@ HOME = Path(pyspark.__file__).parent
 START_S = 90.0
 JOB = "from connectors.cli import main\nmain()\n"
 """What is submitted: the command line of ``historian``."""
-_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _EXECUTOR = b"CoarseGrainedExecutorBackend"
 
 
@@ -125,7 +125,7 @@ class Cluster:
             "spark.executor.memory": "900m",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
-            "spark.executor.extraJavaOptions": _JAVA,
+            "spark.executor.extraJavaOptions": java_options(),
             "spark.eventLog.enabled": "true",
             "spark.eventLog.compress": "false",
             "spark.eventLog.dir": self.events.as_uri(),
@@ -155,7 +155,7 @@ class Cluster:
             "SPARK_HOME": str(HOME),
             "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": _JAVA,
+            "SPARK_DAEMON_JAVA_OPTS": java_options(),
         }
         command = [str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", *arguments]
         with (self.directory / f"{kind}-{len(self.processes)}.log").open("ab") as log:
