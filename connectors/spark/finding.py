@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from connectors.spark.options import SourceOptions
     from connectors.tracking.tracker import Tracker
+    from historian.history.history import History
     from historian.history.versions import Version
     from historian.positions import LogPosition
 
@@ -104,9 +105,7 @@ def _chosen(options: SourceOptions, tracker: Tracker, *, begin: int, carries_all
     history = tracker.history
     versions = [version for version in history.versions(name) if version.snapshot is not None]
     if not versions:
-        raise UnknownTable(
-            "no such table in the log", where=str(name), next_step="check the name, and that source.tables captures it"
-        )
+        raise _not_there(options, history, name)
     if at == "earliest":
         first = versions[0]
         return schema_of(_chain(tracker, first.table_id), first.number, begin=begin, pinned=True)
@@ -121,6 +120,15 @@ def _chosen(options: SourceOptions, tracker: Tracker, *, begin: int, carries_all
             return found
     last = next(version for version in reversed(chain) if version.snapshot is not None)
     return schema_of(chain, last.number, begin=begin, dropped=options.dropped)
+
+
+def _not_there(options: SourceOptions, history: History, name: TableName) -> UnknownTable:
+    """The error of a table without a version. A batch has looked at the log before ``from`` too, a stream has not."""
+    reason = history.catalog_at(history.first_number).unknown_tables.get(name)
+    next_step = "check the name, and that source.tables captures it"
+    if reason is not None or options.name is not None and options.begin not in (None, "earliest", "latest"):
+        next_step = "begin where its CREATE is in the log, or write the tables of that place into source.schema"
+    return UnknownTable(reason or "no such table in the log", where=str(name), next_step=next_step)
 
 
 def _chain(tracker: Tracker, table_id: int) -> Sequence[Version]:
