@@ -126,7 +126,7 @@ def _not_there(options: SourceOptions, history: History, name: TableName) -> Unk
     """The error of a table without a version. A batch has looked at the log before ``from`` too, a stream has not."""
     reason = history.catalog_at(history.first_number).unknown_tables.get(name)
     next_step = "check the name, and that source.tables captures it"
-    if reason is not None or options.name is not None and options.begin not in (None, "earliest", "latest"):
+    if reason is not None or (options.name is not None and options.begin not in (None, "earliest", "latest")):
         next_step = "begin where its CREATE is in the log, or write the tables of that place into source.schema"
     return UnknownTable(reason or "no such table in the log", where=str(name), next_step=next_step)
 

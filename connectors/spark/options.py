@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connectors.config import BinlogFilesSource, KafkaSource, ServerSource, load_config, parse_config, parse_value
-from connectors.tracking.first_schema import begins_with_copies
+from connectors.tracking.first_schema import begins_with_copies, place_of
 from historian.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -130,6 +130,8 @@ class SourceOptions:
         passed = self.begin if has_place and isinstance(config.source, BinlogFilesSource) else None
         tracker = self.tracker(ephemeral=True, start=None if passed is None else config.source.log_start)
         try:
+            if passed is not None:
+                place_of(tracker.reader, passed)  # A log that does not hold it would be passed over to its end.
             if has_place and isinstance(config.source, ServerSource) and self._lacks_schemas(tracker):
                 tracker.close()
                 passed, tracker = self.begin, self.tracker(ephemeral=True, start="earliest")
@@ -160,8 +162,8 @@ class SourceOptions:
         return self.configuration().run.max_batch_bytes
 
 
-def source_options(options: Mapping[str, str], *, streaming: bool = False) -> SourceOptions:
-    """The *options* of a read or, *streaming*, of a stream.
+def source_options(options: Mapping[str, str], *, streaming: bool | None = None) -> SourceOptions:
+    """The *options* of a batch or, *streaming*, of a stream; None: of which of the two Spark has not said yet.
 
     Raises:
         ConfigError: with every problem, each as ``reason @ $.option (got value)``.
@@ -170,8 +172,8 @@ def source_options(options: Mapping[str, str], *, streaming: bool = False) -> So
     keys = {key: value for key, value in given.items() if key.partition(".")[0] in _SECTIONS and "." in key}
     problems = _named_configurations(given, keys)
     problems += [_unknown(key) for key in sorted(set(given) - set(OPTIONS) - set(keys))]
-    if streaming:
-        problems += _stream_problems(given, keys)
+    if streaming is not None:
+        problems += _stream_problems(given, keys) if streaming else _batch_problems(given)
     problems += _value_problems(given)
     columns = tuple(name.strip() for name in given["columns"].split(",")) if "columns" in given else None
     if columns is not None and ("" in columns or len(set(columns)) < len(columns)):
@@ -206,9 +208,15 @@ def _named_configurations(given: Mapping[str, str], keys: Mapping[str, str]) -> 
     return []
 
 
+def _batch_problems(given: Mapping[str, str]) -> list[str]:
+    """What says nothing to a batch, and would be taken for a bound."""
+    instead = {"until": "to", "after_plan": "from"}
+    return [f"expected with readStream only @ $.{key} (say {instead[key]})" for key in instead if key in given]
+
+
 def _stream_problems(given: Mapping[str, str], keys: Mapping[str, str]) -> list[str]:
     """What a stream needs besides: a name where it is typed, and a store that outlives it."""
-    problems = []
+    problems = ["expected with read only @ $.to (say until)"] if "to" in given else []
     if given.get("table") and not given.get("name"):
         problems.append("missing @ $.name (a typed stream remembers its schema under a name)")
     has_store = given.get("config") or "store" in given or "history.store" in keys

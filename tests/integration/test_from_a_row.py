@@ -21,7 +21,14 @@ OTHER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 def _options(server: Server, **more: str) -> dict[str, str]:
     named = {"host": server.host, "port": str(server.port), "user": server.user, "password": server.password}
     source = {f"source.{key}": value for key, value in named.items()}
-    return {**source, "source.type": server.flavor, "source.tables": '["f.*"]', "table": "f.t", "columns": "n,position", **more}
+    return {
+        **source,
+        "source.type": server.flavor,
+        "source.tables": '["f.*"]',
+        "table": "f.t",
+        "columns": "n,position",
+        **more,
+    }
 
 
 def _write(server: Server, random: Random, steps: int) -> int:
@@ -75,9 +82,7 @@ def test_a_stream_begins_behind_the_transaction_of_a_row(fresh_server: Callable[
     *_, last = read_batch(_options(server)).to_pylist()
     server.sql(f"INSERT INTO f.t (n) VALUES ({count + 1})")
 
-    stream = DrivenStream(
-        _options(server, name="s", store=f"sqlite:///{tmp_path}/s.db", **{"from": last["position"]})
-    )
+    stream = DrivenStream(_options(server, name="s", store=f"sqlite:///{tmp_path}/s.db", **{"from": last["position"]}))
     stream.run()
 
     assert [[count + 1]] == [batch["n"].to_pylist() for batch in stream.batches]
