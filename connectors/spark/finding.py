@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connectors.spark.typed_schemas import FittingRules, TypedSchema, last_schema, remember, remembered, schema_of
 from connectors.spark.typed_tables import TypedTable
 from historian.errors import ConfigError, PositionError, UnknownTable
+from historian.history.prefix import behind
 from historian.names import TableName
-from historian.positions import GtidSet, parse_position
+from historian.positions import parse_position
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,8 +62,6 @@ def stream_table(options: SourceOptions, tracker: Tracker) -> TypedTable:
 def schema_position(text: str, tracker: Tracker) -> LogPosition:
     """The position that *text* is, or behind the transaction that it names alone, as ``position`` of a row does.
 
-    What was on other servers before is known where the transaction's own server had a statement before it.
-
     Raises:
         ConfigError: the text is no position.
     """
@@ -72,18 +70,7 @@ def schema_position(text: str, tracker: Tracker) -> LogPosition:
     except PositionError:
         problem = f"expected latest, earliest or a position @ $.schema_at (got {text!r})"
         raise ConfigError('options of format("historian") cannot be used', problems=(problem,)) from None
-    named = position.read
-    if not isinstance(named, GtidSet) or len(named) != 1:
-        return position
-    [(source, [(_, number)])] = named
-    held = GtidSet.of({source: [(1, number)]})
-    for entry in reversed(tracker.history.entries):
-        before = entry.position.read
-        own = "" if entry.place is None else entry.place.gtid
-        if own and isinstance(before, GtidSet) and held.contains_gtid(own):
-            held = held.union(before)
-            break
-    return replace(position, gtids=str(held))
+    return behind(position, tracker.history.entries)
 
 
 def next_schema(options: SourceOptions, tracker: Tracker, table_id: int, begin: int) -> TypedSchema | None:
