@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from historian.errors import HistorianError
-from sinks.late_session import LateSession
+from sinks.late_session import LateSession, start_java
 from sinks.spark_settings import DELTA_EXTENSION, chosen_settings, is_local, said_settings
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ def spark_session(
         return SparkSession.builder.getOrCreate()
     chosen = _chosen(jars, master, name, settings)
     os.environ["PYSPARK_PYTHON"] = chosen[_PYTHON]
+    if SparkContext._gateway is None:  # noqa: SLF001 same
+        start_java(chosen)
     builder = SparkSession.builder
     for key, value in chosen.items():
         builder = builder.config(key, value)

@@ -33,6 +33,7 @@ __all__ = [
     "Statement",
     "TableMapped",
     "TimedLog",
+    "TransactionLog",
     "XaCommitted",
 ]
 
@@ -313,6 +314,18 @@ class TimedLog(Protocol):
 
     def at_time(self, moment_us: int) -> LogPosition:
         """Before the first message that is dated at *moment_us* (UTC microseconds) or later; the log's end where none is. Retryable."""
+
+
+@runtime_checkable
+class TransactionLog(Protocol):
+    """A log whose transactions have an order and names of their own."""
+
+    def behind(self, transaction: LogPosition) -> LogPosition:
+        """The place behind the one *transaction* that a position's GTIDs name, with all that stands before it in the log. Retryable.
+
+        Raises:
+            LogPurged: the log behind it is no longer all there, or it was never executed here.
+        """
 
 
 @runtime_checkable

@@ -99,6 +99,16 @@ def test_executors_in_other_processes_give_the_same_rows(
     assert ["1", "2"] == [Path(f"{output}-executors.txt").read_text() for output in (here, others)]
 
 
+def test_the_position_of_a_row_parts_a_batch_of_a_server_as_it_parts_the_log(replica: Replica, database: str) -> None:
+    whole = {"config": str(replica.path), "table": f"{database}.t"}
+    updated = next(row for row in read_batch(whole).to_pylist() if row["op"] == 3)["position"]
+
+    before, behind = (_rows(read_batch({**whole, name: updated})) for name in ("to", "from"))
+
+    assert [row[1:3] for row in EXPECTED[:4]] == [row[1:3] for row in before]
+    assert EXPECTED[4:] == behind
+
+
 @pytest.mark.slow
 def test_an_edit_that_cannot_be_projected_ends_a_typed_read_at_its_position(
     replica: Replica, database: str, mysql9: Server, spark: SparkSession

@@ -18,7 +18,7 @@ from connectors.readers.binlog.transport.window import Window
 from historian.changelog.chunks import Chunk
 from historian.errors import LogCorrupt, LogPurged, SourceError
 from historian.plans.plans import LogRange, PlannedRange, PlannedTable
-from historian.positions import Gtids, LogPosition, PreparedXa, missing_from, parse_gtids
+from historian.positions import Gtids, GtidSet, LogPosition, MariadbGtids, PreparedXa, missing_from, parse_gtids
 from historian.positions.places import Place
 
 if TYPE_CHECKING:
@@ -193,6 +193,34 @@ class BinlogReader(ABC):
         with closing(self._stream(file, FIRST_EVENT)) as stream:
             scanner.pass_over(stream)
         return scanner.position
+
+    def behind(self, transaction: LogPosition) -> LogPosition:
+        """The place behind one transaction, see :class:`connectors.readers.base.TransactionLog`."""
+        wanted = transaction.gtid_set
+        self._check_executed(transaction)
+        executed = self._executed(wanted)
+        if isinstance(executed, MariadbGtids) and len(executed.last) == 1:
+            return self._find(transaction)  # all that was executed is of that domain
+        files = self._files()
+        low, high = 0, len(files)
+        while low < high:
+            middle = (low + high) // 2
+            if missing_from(wanted, self._gtids_before(files[middle])) is not None:
+                low = middle + 1
+            else:
+                high = middle
+        if low:
+            from connectors.readers.binlog.scan.scanner import Scanner
+
+            file = files[low - 1]
+            begin = self._at(file, FIRST_EVENT, self._gtids_before(file))
+            scanner = Scanner(begin, until=transaction, count_only=True)
+            with closing(self._stream(file, FIRST_EVENT)) as stream:
+                scanner.pass_over(stream)
+            place = scanner.position
+            if place.file == file and _has_last(place.gtid_set, wanted):
+                return place
+        return self._find(replace(transaction, gtids=_with_all_before(wanted)))
 
     def _file_before(self, wanted: Gtids, position: LogPosition) -> str:
         """The last file before which only transactions of *wanted* stand."""
@@ -407,6 +435,19 @@ def foreign_range(where: str, wanted: str, server: str) -> SourceError:
         found=server,
         next_step="connect to the server that the range was planned on",
     )
+
+
+def _has_last(found: Gtids, wanted: Gtids) -> bool:
+    """Whether a scan up to *wanted* has met just that, and no transaction of its number that another server gave out."""
+    if isinstance(found, MariadbGtids) and isinstance(wanted, MariadbGtids):
+        return set(wanted.last) <= set(found.last)
+    return missing_from(wanted, found) is None
+
+
+def _with_all_before(transaction: Gtids) -> str:
+    if isinstance(transaction, MariadbGtids):
+        return str(transaction)
+    return str(GtidSet.of({source: [(1, last)] for source, ((_, last), *_) in transaction}))
 
 
 def _own(planned: PlannedRange) -> LogRange:
