@@ -41,9 +41,9 @@ def table_checks(server: ServerView, sinks: Sequence[SinkConfig], *, copies: boo
         copies: whether the connector reads rows from the server itself.
     """
     wanted = server.source.tables
-    # Connectors of one process that begin together look at the same tables.
+    # Connectors of one process that begin together look at the same tables, with which their histories begin too.
     shared = shared_captures(server_address(server.source))
-    catalog = shared.begun_from_now("checks", lambda: capture_catalog(server.connection, 1, 1))
+    catalog = shared.begun_from_now((1, 1, True), lambda: capture_catalog(server.connection, 1, 1))
     tables = [snapshot for name, snapshot in sorted(catalog.tables.items()) if wanted(name)]
     patterns = ", ".join(wanted.patterns)
     if tables:

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -124,7 +124,8 @@ class Pipeline:
             tracker = make_tracker(config, store=store)
             if isinstance(tracker.reader, PartitionedLog):
                 tracker.reader.keeps_scans = is_local(spark)
-            with closing(tracker.reader):
+            with ExitStack() as stack:
+                stack.callback(tracker.close_log)
                 tracker.reader.take_over(connector)
                 if isinstance(config.source, ServerSource) and copies_rows(config.source, store):
                     source, stopped = config.source, _stopped_by_sink(sinks)

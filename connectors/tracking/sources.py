@@ -116,6 +116,7 @@ def _capture(source: ServerSource) -> Capture:
             with closing(address.connect()) as connection:
                 return capture_catalog(connection, next_table_id, next_column_id, exact=exact)
 
+        # Checks ask under this key too.
         return shared.begun_from_now((next_table_id, next_column_id, exact), ask)
 
     return capture
@@ -131,9 +132,7 @@ def _head(source: ServerSource) -> HeadCaptures:
         with closing(address.connect()) as connection:
             return capture_catalog(connection, 1, 1, exact=False, databases=databases)
 
-    databases, shared = source.tables.databases(), shared_captures(address)
-    shared.want(databases)
-    return HeadCaptures(ask, databases, shared)
+    return HeadCaptures(ask, source.tables.databases(), shared_captures(address))
 
 
 def _schema(source: SourceConfig) -> Catalog | None:

@@ -63,10 +63,10 @@ def test_all_that_stand_at_one_place_share_a_capture_of_their_databases_for_a_mi
     for head in heads:
         head.standing_at(PLACE, Log())
     clock.now_s = 59
-    assert {3} == {_number(head) for head in heads}
+    assert {1} == {_number(head) for head in heads}
     assert frozenset({"d0", "d1", "d2"}) == asked.questions[-1]
     clock.now_s = 121
-    assert {4} == {_number(head) for head in heads}
+    assert {2} == {_number(head) for head in heads}
 
 
 def test_a_capture_of_some_databases_does_not_serve_who_wants_all() -> None:
@@ -126,3 +126,27 @@ def test_what_fails_for_one_is_asked_again_by_each_that_waited() -> None:
         assert [7, 7] == [each.result(30).next_table_id for each in others]
         assert isinstance(first.exception(), SourceError)
     assert 8 == shared.begun_from_now("all", lambda: Catalog(next_table_id=8)).next_table_id
+
+
+def test_databases_of_those_who_look_no_more_are_captured_for_nobody() -> None:
+    asked, clock = Asked(), Clock()
+    shared = SharedCaptures(clock)
+    one, other = _head(asked, shared, "one"), _head(asked, shared, "other")
+    everything = _head(asked, shared)
+    assert 1 == _number(one)
+    everything.close()
+    everything.close()
+    clock.now_s = 61
+    assert {2} == {_number(one), _number(other)}
+    other.close()
+    clock.now_s = 122
+    assert 3 == _number(one)
+    one.close()
+    assert [4, 5] == [_number(other), _number(one)], "whoever goes on captures his own, which is nobody's else"
+    assert [
+        None,
+        frozenset({"one", "other"}),
+        frozenset({"one"}),
+        frozenset({"other"}),
+        frozenset({"one"}),
+    ] == asked.questions
