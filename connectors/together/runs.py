@@ -80,7 +80,9 @@ def run_together(
         session = sessions_beside(spark)
         threads = [
             threading.Thread(
-                target=partial(_one, config, session, once, stopping, observers[config.name], together, outcomes, ended),
+                target=partial(
+                    _one, config, session, once, stopping, observers[config.name], together, outcomes, ended
+                ),
                 name=f"historian {config.name}",
                 daemon=True,
             )
