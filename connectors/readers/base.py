@@ -33,6 +33,7 @@ __all__ = [
     "Statement",
     "TableMapped",
     "TimedLog",
+    "Wake",
     "XaCommitted",
 ]
 
