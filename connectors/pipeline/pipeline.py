@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -34,6 +34,7 @@ from connectors.pipeline.opening import make_sinks, open_store
 from connectors.pipeline.pacing import PlansAhead, pause
 from connectors.pipeline.reloading import Reloads
 from connectors.pipeline.selecting import OnExecutors
+from connectors.pipeline.signals import Stopping
 from connectors.pipeline.source_rows import SourceRows
 from connectors.readers.base import PartitionedLog
 from connectors.reconfiguration.noted import NotedConfig
@@ -62,8 +63,11 @@ __all__ = ["Pipeline"]
 
 _log = logging.getLogger(__name__)
 _POLL_S = 1.0
-_LONGEST_WAIT_S = 2.0
-"""How late the run's end is heard of. Many quiet connectors that wake up more often keep a core busy."""
+_LONGEST_WAIT_S, _LONGEST_SLEEP_S = 2.0, 20.0
+"""How late at most a wish is heard of, and those who watch hear that the run goes on, where nothing else wakes it up.
+
+Many quiet connectors that wake up more often keep a core busy.
+"""
 _LOOK_S, _LONGEST_LOOK_S = 5.0, 60.0
 """How long a log that is silent is believed to be so, at first and behind many looks. A server that has gone away in silence is missed by then."""
 
@@ -124,7 +128,8 @@ class Pipeline:
             tracker = make_tracker(config, store=store)
             if isinstance(tracker.reader, PartitionedLog):
                 tracker.reader.keeps_scans = is_local(spark)
-            with closing(tracker.reader):
+            with ExitStack() as stack:
+                stack.callback(tracker.close_log)
                 tracker.reader.take_over(connector)
                 if isinstance(config.source, ServerSource) and copies_rows(config.source, store):
                     source, stopped = config.source, _stopped_by_sink(sinks)
@@ -235,13 +240,16 @@ class Pipeline:
         self._rest_s = min(2 * self._rest_s, _LONGEST_LOOK_S)
         if due := self._due_us():
             rest_s = min(rest_s, (min(time_us for _, time_us in due) - self._tracker.clock_us()) / 1e6)
+        wake = stopping if isinstance(stopping, Stopping) else None
+        is_woken = wake is not None and not (self._reloads is not None and self._reloads.listens)
+        longest_s = _LONGEST_SLEEP_S if is_woken else _LONGEST_WAIT_S
         until_s, wait_s = time.monotonic() + rest_s, _POLL_S
-        while not self._tracker.reader.wait(end, wait_s) and (left_s := until_s - time.monotonic()) > 0:
+        while not self._tracker.reader.wait(end, wait_s, wake) and (left_s := until_s - time.monotonic()) > 0:
             if stopping.is_set() or (self._reloads is not None and self._reloads.is_wished):
                 return
             self._observer.waits(waiting_bytes)
             # The log's next change ends a wait at once, but the run's end and its wishes do not.
-            wait_s = min(_LONGEST_WAIT_S, left_s)
+            wait_s = min(longest_s, left_s)
 
     def _repaired(self, number: int) -> PlannedLog | None:
         """A plan behind plan *number* with which a stopped table is compared with the source, where there is one."""

@@ -34,6 +34,7 @@ __all__ = [
     "TableMapped",
     "TimedLog",
     "TransactionLog",
+    "Wake",
     "XaCommitted",
 ]
 
@@ -298,14 +299,27 @@ class Reader(Protocol):
     def partition_lags(self, position: LogPosition) -> tuple[PartitionLag, ...]:
         """What each partition holds behind *position*; none of a log that is in one piece. Retryable."""
 
-    def wait(self, position: LogPosition, timeout_s: float) -> bool:
-        """Returns when the log may hold more behind *position*, after *timeout_s* at the latest; False: it is certain that nothing came."""
+    def wait(self, position: LogPosition, timeout_s: float, wake: Wake | None = None) -> bool:
+        """Returns when the log may hold more behind *position*, at once when *wake* is set, after *timeout_s* at the latest.
+
+        False: it is certain that nothing came, or it was woken.
+        """
 
     def take_over(self, connector: str) -> None:
         """Ends what an earlier run of *connector* left at the server. For whoever holds the connector's lease. Retryable."""
 
     def close(self) -> None:
         """Closes connections; the reader can be used again."""
+
+
+class Wake(Protocol):
+    """An event that wakes up who waits for a log, in whichever way."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Whether it is set within that time."""
+
+    def fileno(self) -> int:
+        """A file that can be read from, as polls tell, once it is set."""
 
 
 @runtime_checkable

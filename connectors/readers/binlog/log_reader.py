@@ -22,6 +22,7 @@ from historian.positions import Gtids, GtidSet, LogPosition, MariadbGtids, Prepa
 from historian.positions.places import Place
 
 if TYPE_CHECKING:
+    from connectors.readers.base import Wake
     from connectors.readers.binlog.scan.scanner import Scanner
 
 # Kernels are imported where a log is read: to know where it ends, as the status asks, takes none, and numba is half a second.
@@ -321,8 +322,10 @@ class BinlogReader(ABC):
         """None: a binlog is in one piece."""
         return ()
 
-    def wait(self, position: LogPosition, timeout_s: float) -> bool:  # noqa: ARG002 - a server can tell
+    def wait(self, position: LogPosition, timeout_s: float, wake: Wake | None = None) -> bool:  # noqa: ARG002 - a server can tell
         """Returns after *timeout_s*, see :class:`connectors.readers.base.Reader`."""
+        if wake is not None:
+            return not wake.wait(timeout_s)
         time.sleep(timeout_s)
         return True
 

@@ -27,6 +27,7 @@ from historian.positions import KAFKA, LogPosition, PreparedXa, TopicOffsets
 from historian.positions.places import Place
 
 if TYPE_CHECKING:
+    from connectors.readers.base import Wake
     from connectors.readers.kafka.messages.batch import Batch
     from historian.plans.source_marks import SourceMarks
 
@@ -301,9 +302,9 @@ class KafkaReader:
         begins = {at: (max(low, read.offset(*at) or 0), high) for at, (low, high) in self._bounds().items()}
         return {at: (begin, max(begin, high)) for at, (begin, high) in begins.items()}
 
-    def wait(self, position: LogPosition, timeout_s: float) -> bool:
+    def wait(self, position: LogPosition, timeout_s: float, wake: Wake | None = None) -> bool:
         """Returns when a partition goes on behind *position*, see :class:`connectors.readers.base.Reader`."""
-        return self._client.wait(dict(position.offsets), timeout_s)
+        return self._client.wait(dict(position.offsets), timeout_s, wake)
 
     def take_over(self, connector: str) -> None:
         """Earlier runs leave nothing at brokers, see :class:`connectors.readers.base.Reader`."""
