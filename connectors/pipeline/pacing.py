@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from connectors.pipeline.decoding import PlannedLog
     from connectors.tracking.tracker import Tracker
     from historian.plans.plans import Plan
 
@@ -45,29 +46,44 @@ class PlansAhead:
 
     Args:
         check: asked right before each plan is made; raises where the connector is another run's by now.
+        log_of: a plan with its log, as the tracker's reader has it right behind the scan.
+        decode: one with its rows, if they are to be decoded ahead, too: commits and the last of several threads leave cores to it.
         limit_bytes, until: of each plan, see :meth:`connectors.tracking.tracker.Tracker.plan_after`.
         enough_bytes: of log behind a plan, so that the next one is made ahead.
     """
 
     def __init__(
-        self, tracker: Tracker, check: Callable[[], None], *, limit_bytes: int, enough_bytes: int, until: str | None
+        self,
+        tracker: Tracker,
+        check: Callable[[], None],
+        *,
+        log_of: Callable[[Plan], PlannedLog],
+        decode: Callable[[PlannedLog], PlannedLog],
+        limit_bytes: int,
+        enough_bytes: int,
+        until: str | None,
     ) -> None:
-        self._tracker, self._check = tracker, check
+        self._tracker, self._check, self._log_of, self._decode = tracker, check, log_of, decode
         self._limit_bytes, self._enough_bytes, self._until = limit_bytes, enough_bytes, until
         self._behind: int | None = None
-        self._made: tuple[int, Future[Plan | None]] | None = None
+        self._made: tuple[int, Future[PlannedLog | None]] | None = None
 
-    def plan_after(self, number: int) -> Plan | None:
-        """The plan behind plan *number*. Raises what :meth:`connectors.tracking.tracker.Tracker.plan_after` and *check* do, whoever asked them."""
+    def plan_after(self, number: int) -> PlannedLog | None:
+        """The plan behind plan *number*. Raises what :meth:`connectors.tracking.tracker.Tracker.plan_after`, *check* and *decode* do, whoever asked them."""
         made, self._made, self._behind = self._made, None, None
-        if made is not None and made[0] == number and (plan := made[1].result()) is not None:
-            return plan  # Where there was none, the log may have gone on since.
+        if made is not None and made[0] == number and (planned := made[1].result()) is not None:
+            return planned  # Where there was none, the log may have gone on since.
         return self._make(number)
 
-    def _make(self, number: int) -> Plan | None:
+    def _make(self, number: int) -> PlannedLog | None:
         # Versions and plans are stored now, which a run that was suspended would do beside the connector's new owner.
         self._check()
-        return self._tracker.plan_after(number, limit_bytes=self._limit_bytes, until=self._until)
+        plan = self._tracker.plan_after(number, limit_bytes=self._limit_bytes, until=self._until)
+        return None if plan is None else self._log_of(plan)
+
+    def _make_ahead(self, number: int) -> PlannedLog | None:
+        planned = self._make(number)
+        return None if planned is None else self._decode(planned)
 
     def wanted_behind(self, plan: Plan) -> None:
         """Tells that the plan behind *plan*, whose rows are about to be written, will be asked for next."""
@@ -87,7 +103,7 @@ class PlansAhead:
             yield
             return
         with ThreadPoolExecutor(1, "historian plan") as pool:
-            made = pool.submit(self._make, number)
+            made = pool.submit(self._make_ahead, number)
             self._made = (number, made)
             try:
                 yield

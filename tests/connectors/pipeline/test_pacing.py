@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from connectors.pipeline.pacing import PlansAhead, pause
-from historian.errors import LeaseHeld, LogPurged
+from historian.errors import LeaseHeld, LogPurged, RowCorrupt
 
 WAIT_S = 60
 ENOUGH_BYTES = 5
@@ -91,8 +91,14 @@ def _plan(number: int, *copies: object) -> Any:
     return SimpleNamespace(number=number, tables=tables, end=f"end of {number}")
 
 
-def _ahead(tracker: Any, check: Callable[[], None] = lambda: None) -> PlansAhead:
-    return PlansAhead(tracker, check, limit_bytes=7, enough_bytes=ENOUGH_BYTES, until="end")
+def _same(each: Any) -> Any:
+    return each
+
+
+def _ahead(tracker: Any, check: Callable[[], None] = lambda: None, decode: Callable[[Any], Any] = _same) -> PlansAhead:
+    return PlansAhead(
+        tracker, check, log_of=_same, decode=decode, limit_bytes=7, enough_bytes=ENOUGH_BYTES, until="end"
+    )
 
 
 def test_a_wanted_plan_is_made_while_the_one_before_it_is_written() -> None:
@@ -104,6 +110,34 @@ def test_a_wanted_plan_is_made_while_the_one_before_it_is_written() -> None:
     assert made_meanwhile
     assert ahead.plan_after(3) == "plan 4"
     assert tracker.asked == [(3, {"limit_bytes": 7, "until": "end"}, False)]
+
+
+def test_its_rows_are_decoded_meanwhile_too() -> None:
+    decoded = threading.Event()
+
+    def decode(plan: str) -> str:
+        decoded.set()
+        return f"{plan} with rows"
+
+    ahead = _ahead(Tracker(), decode=decode)
+    ahead.wanted_behind(_plan(3))
+    with ahead.making(3):
+        decoded_meanwhile = decoded.wait(WAIT_S)
+    assert decoded_meanwhile
+    assert ahead.plan_after(3) == "plan 4 with rows"
+    assert ahead.plan_after(4) == "plan 5", "one that is made when it is asked for is decoded by who asks"
+
+
+def test_rows_that_cannot_be_decoded_are_an_error_of_their_own_plan() -> None:
+    def decode(plan: str) -> str:
+        raise RowCorrupt(plan)
+
+    ahead = _ahead(Tracker(), decode=decode)
+    ahead.wanted_behind(_plan(3))
+    with ahead.making(3):
+        pass
+    with pytest.raises(RowCorrupt, match="plan 4"):
+        ahead.plan_after(3)
 
 
 @pytest.mark.parametrize("wanted", [None, 2])
