@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import pytest
 
 from connectors.config import load_config
-from connectors.pipeline.decoding import PlannedLog, _is_encrypted, decoded
+from connectors.pipeline.decoding import PlannedLog, _is_encrypted, decoded, decoded_ahead
 from connectors.tracking.sources import make_tracker
 from historian.changelog.chunks import Chunk
 
@@ -37,6 +37,14 @@ def test_threads_and_executors_give_the_same_chunks(spark: SparkSession, tmp_pat
 
         with decoded(planned, tracker.reader, spark, executors=False) as here:
             expected, heads = here.map(list), here.heads
+        assert decoded_ahead(planned, tracker.reader, spark, lambda: True) is planned
+        with (
+            closing(decoded_ahead(planned, tracker.reader, spark, lambda: False)) as ahead,
+            decoded(ahead, tracker.reader, spark) as before,
+        ):
+            assert before is ahead.chunks
+            assert (before.map(list), before.heads) == (expected, heads)
+            assert ahead.decode_s > 0
         with decoded(planned, tracker.reader, spark, executors=True) as there:
             assert _sized_alike(there.heads) == _sized_alike(heads)
             assert _by_sequence(there.map(list)) == expected
