@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from connectors.backfill.forwarding import forwarded_chunks
@@ -42,7 +43,7 @@ class PlannedLog:
 
     Attributes:
         copied: gives the rows that it copies from the source.
-        chunks: all its rows, where they were decoded ahead, in so many seconds. Whoever takes them by :func:`decoded` closes them.
+        chunks: all its rows, where they were decoded ahead, in so many seconds; ``close`` frees them.
     """
 
     plan: Plan
@@ -55,6 +56,11 @@ class PlannedLog:
     def of(cls, plan: Plan, reader: Reader, copied: Callable[[], Iterable[Chunk]] | None = None) -> PlannedLog:
         """*plan*, whose log *reader* scanned last."""
         return cls(plan=plan, cached=tuple(reader.cached(planned) for planned in plan.ranges), copied=copied)
+
+    def close(self) -> None:
+        """Frees rows that were decoded ahead."""
+        if self.chunks is not None:
+            self.chunks.close()
 
     @property
     def copies(self) -> bool:
@@ -77,8 +83,7 @@ def decoded(
         HistorianError: the log cannot be read as planned; on executors within Spark's error.
     """
     if planned.chunks is not None:
-        with closing(planned.chunks) as chunks:
-            yield chunks
+        yield planned.chunks
         return
     if executors is None:
         size = sum(each.size_bytes for each in planned.plan.ranges)
@@ -87,15 +92,18 @@ def decoded(
         yield made
 
 
-def decoded_ahead(planned: PlannedLog, reader: Reader, spark: SparkSession) -> PlannedLog:
+def decoded_ahead(planned: PlannedLog, reader: Reader, spark: SparkSession, gives_up: Callable[[], bool]) -> PlannedLog:
     """*planned* with its chunks, where threads of this process decode the log; its cached log is given up then.
 
-    Raises what :func:`decoded` does.
+    As it was where that is not so, or it *gives_up*, which is asked between chunks. Raises what :func:`decoded` does.
     """
     if not is_local(spark) or planned.copies or not (planned.plan.tables or has_unread(planned.plan)):
         return planned
     begun_s = time.monotonic()
-    chunks = _in_driver(planned, reader, spark)
+    chunks = _in_driver(planned, reader, spark, gives_up)
+    if gives_up():
+        chunks.close()
+        return planned
     nothing = tuple(None for _ in planned.cached)
     return replace(planned, cached=nothing, chunks=chunks, decode_s=time.monotonic() - begun_s)
 
@@ -132,16 +140,23 @@ def _ranges(planned: PlannedLog, reader: Reader) -> list[_Range]:
     ]
 
 
-def _in_driver(planned: PlannedLog, reader: Reader, spark: SparkSession) -> LocalChunks:
-    """All chunks. Close them at the end."""
+def _in_driver(
+    planned: PlannedLog, reader: Reader, spark: SparkSession, gives_up: Callable[[], bool] = lambda: False
+) -> LocalChunks:
+    """All chunks, or some where it *gives_up*. Close them at the end."""
     chunks = LocalChunks(threads=tasks_of(spark) if is_local(spark) else 1)
     copied = [] if planned.copied is None else [planned.copied]
+    sources: list[Callable[[], Iterable[Chunk]]] = [*(each.chunks for each in _ranges(planned, reader)), *copied]
     try:
-        chunks.fill([*(each.chunks for each in _ranges(planned, reader)), *copied])
+        chunks.fill([partial(_up_to, gives_up, source) for source in sources])
     except BaseException:
         chunks.close()
         raise
     return chunks
+
+
+def _up_to(gives_up: Callable[[], bool], source: Callable[[], Iterable[Chunk]]) -> Iterator[Chunk]:
+    return takewhile(lambda _: not gives_up(), source())
 
 
 @contextmanager

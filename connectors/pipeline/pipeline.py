@@ -35,7 +35,6 @@ from connectors.pipeline.pacing import PlansAhead, pause
 from connectors.pipeline.reloading import Reloads
 from connectors.pipeline.selecting import OnExecutors
 from connectors.pipeline.source_rows import SourceRows
-from connectors.readers.base import PartitionedLog
 from connectors.reconfiguration.noted import NotedConfig
 from connectors.sink_kinds import compares_ranges, tells_rows
 from connectors.spark.executors import check_executors
@@ -122,8 +121,7 @@ class Pipeline:
             if normalizer is not None:
                 held = store.begin_behind(min(held, normalizer.held(held)))
             tracker = make_tracker(config, store=store)
-            if isinstance(tracker.reader, PartitionedLog):
-                tracker.reader.keeps_scans = is_local(spark)
+            tracker.reader.keeps_scans = is_local(spark)
             with closing(tracker.reader):
                 tracker.reader.take_over(connector)
                 if isinstance(config.source, ServerSource) and copies_rows(config.source, store):
@@ -156,7 +154,8 @@ class Pipeline:
             if not self._held and not stopping.is_set():
                 check_expressions(self._config.sinks, self._first_tables(), self._spark)
             for planned in self._plans(once=once, until=until, stopping=stopping):
-                self._write(planned)
+                with closing(planned):
+                    self._write(planned)
                 del planned  # which may hold its log in memory
                 self._note_configuration()
             if not (stopping.is_set() or self._is_replaced()):
@@ -169,6 +168,8 @@ class Pipeline:
             raise
         except Exception as failure:
             raise error_behind(failure) from failure
+        finally:
+            self._ahead.close()
 
     def _plans(self, *, once: bool, until: str | None, stopping: threading.Event) -> Iterator[PlannedLog]:
         """The plans behind what the sinks hold; between two of them the trigger's time, unless enough waits for one."""
@@ -218,15 +219,12 @@ class Pipeline:
     def _plans_ahead(self, until: str | None, stopping: threading.Event) -> PlansAhead:
         run = self._config.run
 
-        def decode(planned: PlannedLog) -> PlannedLog:
-            # A run that is to end does not wait for rows that it will not write.
-            return planned if stopping.is_set() else decoded_ahead(planned, self._tracker.reader, self._spark)
-
         return PlansAhead(
             self._tracker,
             self._lease.check,
             log_of=self._log_of,
-            decode=decode,
+            decode=lambda planned, gives_up: decoded_ahead(planned, self._tracker.reader, self._spark, gives_up),
+            stopping=stopping,
             limit_bytes=run.max_batch_bytes,
             enough_bytes=run.batch_bytes,
             until=until,

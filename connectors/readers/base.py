@@ -197,9 +197,11 @@ class Reader(Protocol):
 
     Attributes:
         on_bound: is told the position of each bound as a scan comes to it; None: nobody is.
+        keeps_scans: whether :meth:`cached` has what a scan has read, however much. That is of use where rows are read in the same process.
     """
 
     on_bound: Callable[[LogPosition], None] | None
+    keeps_scans: bool
 
     @property
     def flavor(self) -> str:
@@ -323,9 +325,7 @@ class PartitionedLog(Protocol):
         stated_us: asked by a scan when statements were executed that the history has, UTC microseconds: the schema of rows from each
             of these moments on is told again. None: of no other statements than the scan's own.
         marks: asked by a scan how far those partitions have come in the source's log by its start that have messages; None: nobody knows.
-        keeps_scans: whether :meth:`Reader.cached` has what a scan has read. That is of use where rows are read in the same process.
     """
 
     stated_us: Callable[[], Iterable[int]] | None
     marks: Callable[[Collection[str]], SourceMarks] | None
-    keeps_scans: bool

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from connectors.readers.base import Bound, CachedLog, LogMark, PartitionLag, Scanned, TableMapped, XaCommitted
 from connectors.readers.binlog.events.layout import FormatDescription
 from connectors.readers.binlog.transport.dump_places import PURGED_NEXT_STEP
-from connectors.readers.binlog.transport.log_cache import LogCache, cached_windows
+from connectors.readers.binlog.transport.log_cache import MAX_KEPT_BYTES, LogCache, cached_windows
 from connectors.readers.binlog.transport.stream import WindowStream
 from connectors.readers.binlog.transport.window import Window
+from connectors.readers.room import ROOM, Room
 from historian.changelog.chunks import Chunk
 from historian.errors import LogCorrupt, LogPurged, SourceError
 from historian.plans.plans import LogRange, PlannedRange, PlannedTable
@@ -44,6 +45,7 @@ class BinlogReader(ABC):
         self._last_bound: LogPosition | None = None
         self._cache: LogCache | None = None
         self.on_bound: Callable[[LogPosition], None] | None = None
+        self.keeps_scans = False
 
     # ---- what a kind of log tells ----------------------------------------------------------------------------------
     @abstractmethod
@@ -272,7 +274,9 @@ class BinlogReader(ABC):
 
     def _keeping(self, stream: WindowStream, place: LogPosition) -> Iterator[Window]:
         """The stream's windows, kept besides."""
-        cache = self._cache = LogCache(place.server, place.file, place.offset) if place.server else None
+        room = ROOM if self.keeps_scans else Room(MAX_KEPT_BYTES)
+        self._cache = None  # What the last scan kept makes place first.
+        cache = self._cache = LogCache(place.server, place.file, place.offset, room) if place.server else None
         for window in stream.windows():
             if cache is not None:
                 cache.add(window, stream.offset)

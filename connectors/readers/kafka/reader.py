@@ -17,9 +17,10 @@ from connectors.readers.base import (
 from connectors.readers.kafka.administration import Administration
 from connectors.readers.kafka.client import Client, KafkaSettings, purged
 from connectors.readers.kafka.decoders import decoder_of, has_statements, has_watermarks, writers_of
-from connectors.readers.kafka.message_cache import NO_ROOM, ROOM, MessageCache
+from connectors.readers.kafka.message_cache import MessageCache
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.partitions import Partition
+from connectors.readers.room import NO_ROOM, ROOM
 from historian.changelog.chunks import Chunk
 from historian.errors import LogPurged, LogReplaced, SourceError, UnsupportedEvent
 from historian.plans.plans import PartitionRange, PlannedRange, PlannedTable

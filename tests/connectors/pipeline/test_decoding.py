@@ -34,8 +34,11 @@ def test_threads_and_executors_give_the_same_chunks(spark: SparkSession, tmp_pat
 
         with decoded(planned, tracker.reader, spark, executors=False) as here:
             expected, heads = here.map(list), here.heads
-        ahead = decoded_ahead(planned, tracker.reader, spark)
-        with decoded(ahead, tracker.reader, spark) as before:
+        assert decoded_ahead(planned, tracker.reader, spark, lambda: True) is planned
+        with (
+            closing(decoded_ahead(planned, tracker.reader, spark, lambda: False)) as ahead,
+            decoded(ahead, tracker.reader, spark) as before,
+        ):
             assert before is ahead.chunks
             assert (before.map(list), before.heads) == (expected, heads)
             assert ahead.decode_s > 0
