@@ -88,7 +88,7 @@ def test_a_scan_that_keeps_all_gives_each_range_once_and_its_memory_back(source:
     with contextlib.closing(live_reader(source)) as reader:
         start = reader.end()
         for number in range(4):
-            run(source, f"INSERT INTO kept.t VALUES ({number}, REPEAT('c', {MAX_KEPT_BYTES}))")
+            run(source, f"INSERT INTO kept.t VALUES ({number}, REPEAT('c', {8 * MAX_KEPT_BYTES}))")
             if number == 2:
                 run(source, "FLUSH BINARY LOGS")
         tables = planned(capture(source, "kept", "t"))
