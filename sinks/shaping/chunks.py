@@ -109,7 +109,7 @@ class ShapedChunks:
     @property
     def is_small(self) -> bool:
         """See :class:`sinks.contract.chunks.Chunks`."""
-        return self._chunks.is_small
+        return self._chunks.is_small and (self._evaluated is None or self._evaluated.is_small)
 
     @property
     def is_here(self) -> bool:

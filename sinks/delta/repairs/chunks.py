@@ -47,6 +47,11 @@ class RepairedChunks(Chunks):
         return tuple(sorted((*others, *self._differences.heads), key=lambda head: head.sequence))
 
     @property
+    def is_small(self) -> bool:
+        """Rows that are not to be seen count too: tasks share them, and so the others."""
+        return self._chunks.is_small and self._differences.is_small
+
+    @property
     def is_here(self) -> bool:
         """See :class:`sinks.contract.chunks.Chunks`."""
         return self._chunks.is_here
