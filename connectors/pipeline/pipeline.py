@@ -249,7 +249,9 @@ class Pipeline:
             rest_s = min(rest_s, (min(time_us for _, time_us in due) - self._tracker.clock_us()) / 1e6)
         wake = stopping if isinstance(stopping, Stopping) else None
         is_woken = wake is not None and not (self._reloads is not None and self._reloads.listens)
-        longest_s = _LONGEST_SLEEP_S if is_woken else _LONGEST_WAIT_S
+        longest_s, http = _LONGEST_SLEEP_S if is_woken else _LONGEST_WAIT_S, self._config.run.http
+        if http is not None:  # Who is silent for longer than it lets him is told to be dead.
+            longest_s = min(longest_s, http.max_silence_s / 3)
         until_s, wait_s = time.monotonic() + rest_s, _POLL_S
         while not self._tracker.reader.wait(end, wait_s, wake) and (left_s := until_s - time.monotonic()) > 0:
             if stopping.is_set() or (self._reloads is not None and self._reloads.is_wished):

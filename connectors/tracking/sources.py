@@ -86,16 +86,15 @@ def make_tracker(
 
     source = config.source
     store = Store.open(config.history.store) if store is None else store
-    reader = make_reader(source)
     settings: dict[str, Any] = {} if range_bytes is None else {"range_bytes": range_bytes}
     return Tracker(
-        reader=reader,
+        reader=make_reader(source),
         store=store,
         connector=store.connector(config.name),
         captured=source.tables,
         revision=revision(config),
         start=source.start if start is None else start,
-        capture=_capture(source, reader) if isinstance(source, ServerSource) else None,
+        capture=_capture(source) if isinstance(source, ServerSource) else None,
         head=_head(source) if isinstance(source, ServerSource) else None,
         schema=_schema(source),
         online_changes=source.tables.online_changes,
@@ -105,7 +104,7 @@ def make_tracker(
     )
 
 
-def _capture(source: ServerSource, reader: Reader) -> Capture:
+def _capture(source: ServerSource) -> Capture:
     from connectors.tracking.capture.catalog import capture_catalog
     from connectors.tracking.capture.shared import shared_captures
 
@@ -118,7 +117,7 @@ def _capture(source: ServerSource, reader: Reader) -> Capture:
                 return capture_catalog(connection, next_table_id, next_column_id, exact=exact)
 
         # Checks ask under this key too.
-        return shared.unchanged((next_table_id, next_column_id, exact), reader.near_end, ask)
+        return shared.begun_from_now((next_table_id, next_column_id, exact), ask)
 
     return capture
 

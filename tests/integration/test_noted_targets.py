@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from connectors.cli import app
 from connectors.config import load_config
+from connectors.monitoring import targets
 from connectors.monitoring.observer import Observer
 from connectors.pipeline.opening import make_sinks
 from connectors.pipeline.pipeline import Pipeline
@@ -52,9 +53,7 @@ def test_what_is_noted_is_what_the_lake_says(
     assert last.startswith("8 targets: ")
     assert last.endswith("(as the run noted; --targets asks the lake)")
     assert "c.t " in shown.output
-    monkeypatch.setattr(
-        sys.modules["connectors.cli.status"], "_MANY", 2
-    )  # the package has the command under the module's name
+    monkeypatch.setattr(targets, "MOST_LISTED", 2)
     some, everything = (CliRunner().invoke(app, ["status", str(path), *more]).output for more in ((), ("--all",)))
     assert ("c.t " in some, "c.stops " in some, "c.t " in everything) == (False, True, True)
 

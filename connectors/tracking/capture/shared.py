@@ -41,7 +41,6 @@ class SharedCaptures:
         self._waiting: dict[Hashable, Future[Catalog]] = {}
         self._looking: dict[object, Databases] = {}
         self._standing: _Standing | None = None
-        self._kept: dict[Hashable, _Standing] = {}
 
     def want(self, databases: Databases) -> object:
         """Notes that somebody will look at these too, so that what others capture serves them. Gives what :meth:`leave` is told."""
@@ -56,7 +55,6 @@ class SharedCaptures:
             self._looking.pop(who, None)
             if not self._looking:
                 self._standing = None
-                self._kept.clear()
 
     def begun_from_now(self, what: Hashable, ask: Callable[[], Catalog]) -> Catalog:
         """What *ask* gives, or gave another one who asked for *what*: a capture that begins after this call. Raises what *ask* does."""
@@ -85,23 +83,6 @@ class SharedCaptures:
                 for flights in (self._waiting, self._running):
                     if flights.get(what) is flight:
                         del flights[what]
-
-    def unchanged(self, what: Hashable, end: Callable[[], LogPosition], ask: Callable[[], Catalog]) -> Catalog:
-        """What *ask* gives, or gave another one who asked for *what* in the last minute, since when nothing was logged.
-
-        Args:
-            end: gives where the log ends.
-        """
-        place = end()
-        with self._lock:
-            known, now_s = self._kept.get(what), self._clock_s()
-        if known is not None and now_s - known.begun_s < _FRESH_S and _is_same(known.end, place):
-            return known.catalog
-        catalog = self.begun_from_now(what, ask)
-        if _is_same(end(), place):
-            with self._lock:
-                self._kept[what] = _Standing(catalog, None, place, now_s)
-        return catalog
 
     def standing_at(
         self, place: LogPosition, reader: Reader, databases: Databases, ask: Callable[[Databases], Catalog]

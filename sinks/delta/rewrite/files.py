@@ -249,7 +249,7 @@ def write_each(chunks: Chunks, works: Iterable[Work], written: Callable[[Work, l
     """As :func:`write_files` of small chunks of this process; *written* is told of the files of each of *works* as soon as they are there."""
     by_part = {(work.table_id, work.segment): work for work in works}
 
-    def write(some: Iterable[Chunk]) -> Iterator[WrittenFile]:
+    def write(some: Iterable[Chunk]) -> Iterator[tuple[tuple[int, int], list[WrittenFile]]]:
         open_parts: dict[tuple[int, int], _PartWriter] = {}
         for chunk in some:
             part = chunk.table_id, chunk.segment
@@ -260,12 +260,12 @@ def write_each(chunks: Chunks, works: Iterable[Work], written: Callable[[Work, l
                 if open_parts[part].is_whole:
                     written(by_part[part], open_parts.pop(part).files())
         # Another task has the other chunks of such a part.
-        for writer in open_parts.values():
-            yield from writer.files()
+        for part, writer in open_parts.items():
+            yield part, writer.files()
 
     left: dict[tuple[int, int], list[WrittenFile]] = {}
-    for file in chunks.map(write) if by_part else ():
-        left.setdefault((file.table_id, file.segment), []).append(file)
+    for part, found in chunks.map(write) if by_part else ():
+        left.setdefault(part, []).extend(found)
     for part, files in left.items():
         written(by_part[part], files)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from historian.errors import ChainBroken, TableStopped
+from historian.errors import ChainBroken, SinkError, TableStopped
 from historian.plans.plans import Plan
 from sinks.contract.chunks import Chunks
 from sinks.contract.parts import Part, Step
@@ -168,6 +168,9 @@ class PlanWriter:
 
             write_each(chunks, works, written)
             faults.reached("files_written", str(prepared[0].part.index))
+            lost = sorted(waiting.keys() & {(work.table_id, work.segment) for work in works})
+            if lost:
+                raise SinkError("no files were written of rows that the plan has", where=f"(table, segment) of {lost}")
             # What has no rows has files of what is taken back alone.
             for ready in waiting.values():
                 hand_over((ready, ()))

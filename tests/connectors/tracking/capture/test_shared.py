@@ -162,27 +162,3 @@ def test_who_came_behind_a_capture_asks_for_his_own_databases_until_it_is_renewe
     clock.now_s = 61
     assert {3} == {_number(head) for head in (*first, late)}
     assert [frozenset({"one", "other"}), frozenset({"late"}), frozenset({"one", "other", "late"})] == asked.questions
-
-
-@pytest.mark.parametrize(
-    "ends, later_s, number",
-    [([], 59, 1), ([], 61, 2), ([PLACE, LATER, LATER], 0, 2), ([PLACE, PLACE, LATER], 0, 2)],
-    ids=["unchanged", "too long ago", "logged meanwhile", "logged since"],
-)
-def test_what_was_captured_serves_again_as_long_as_nothing_was_logged(
-    ends: list[LogPosition], later_s: float, number: int
-) -> None:
-    asked, clock = Asked(), Clock()
-    shared = SharedCaptures(clock)
-    log = Log([*ends, LATER] if ends else [PLACE])
-    assert 1 == shared.unchanged("all", log.near_end, lambda: asked(None)).next_table_id
-    clock.now_s = later_s
-    assert number == shared.unchanged("all", log.near_end, lambda: asked(None)).next_table_id
-
-
-def test_a_capture_in_other_words_is_another_one_and_goes_with_the_last_who_looks() -> None:
-    asked, shared = Asked(), SharedCaptures(Clock())
-    head = _head(asked, shared, "one")
-    found = [shared.unchanged(what, Log().near_end, lambda: asked(None)).next_table_id for what in ("a", "b", "a")]
-    head.close()
-    assert [1, 2, 1, 3] == [*found, shared.unchanged("a", Log().near_end, lambda: asked(None)).next_table_id]
