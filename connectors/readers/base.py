@@ -67,6 +67,7 @@ class Statement:
         sql: its text, decoded from the client's charset.
         context: what the event says of the session: default database, sql_mode, charsets.
         apart: it stands in a partition of its own, so that its time alone says where it is among rows.
+        source: where the source's log has it, as :attr:`historian.history.TimelineEntry.source`; then ``event_time_us`` follows that order.
     """
 
     place: Place
@@ -74,6 +75,7 @@ class Statement:
     sql: str
     context: StatementContext
     apart: bool = False
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,12 +322,13 @@ class PartitionedLog(Protocol):
     """A log whose partitions have no common order.
 
     Attributes:
-        stated_us: asked by a scan when statements were executed that the history has, UTC microseconds: the schema of rows from each
-            of these moments on is told again. None: of no other statements than the scan's own.
+        stated: asked by a scan when statements were executed that the history has, UTC microseconds, and where the source's log has them;
+            "": that is not told. The schema of rows from each of these moments on is told again. None: of no other statements than the
+            scan's own.
         marks: asked by a scan how far those partitions have come in the source's log by its start that have messages; None: nobody knows.
         keeps_scans: whether :meth:`Reader.cached` has what a scan has read. That is of use where rows are read in the same process.
     """
 
-    stated_us: Callable[[], Iterable[int]] | None
+    stated: Callable[[], Iterable[tuple[int, str]]] | None
     marks: Callable[[Collection[str]], SourceMarks] | None
     keeps_scans: bool

@@ -178,6 +178,7 @@ def _given(
         database=context.database,
         event_time_us=cause.event_time_us,
         server=before.server,
+        source=cause.source if isinstance(cause, Statement) else "",
         corrects=True,
     )
     return entry, own

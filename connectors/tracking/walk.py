@@ -413,17 +413,17 @@ class Walk:
 
     def record(self, place: Place, edits: tuple[Edit, ...], statement: Statement | None, at_us: int = 0) -> None:
         """Makes an entry of *edits*, which *statement* made; None: rows of *at_us* tell them."""
+        told = f"-- {edits[0].kind} by the {'TABLE_MAP' if self.topics is None else 'schema of the message'} at {place}"
         entry = TimelineEntry(
             number=self.number + 1,
             place=place,
             position=self.reached,
             edits=edits,
-            statement=f"-- {edits[0].kind} by the {'TABLE_MAP' if self.topics is None else 'schema of the message'} at {place}"
-            if statement is None
-            else printable(statement.sql),
+            statement=told if statement is None else printable(statement.sql),
             database="" if statement is None else statement.context.database,
             event_time_us=at_us if statement is None else statement.event_time_us,
             server=self.reached.server,
+            source="" if statement is None else statement.source,
         )
         before = self.catalog
         self.new_entries.append(entry)

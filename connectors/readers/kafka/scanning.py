@@ -12,12 +12,14 @@ import numpy as np
 from connectors.readers.base import SchemaMet, Statement
 from connectors.readers.kafka.avro.sent import AvroSent
 from connectors.readers.kafka.debezium.schema_changes import creates_table
-from connectors.readers.kafka.decoders import advice_of, decoder_of, has_source_places, has_statements
+from connectors.readers.kafka.decoders import advice_of, decoder_of, has_source_order, has_source_places, has_statements
 from connectors.readers.kafka.located.batches import LocatedRows, interleaved, never, runs_of
 from connectors.readers.kafka.locators import scanning_locator_of
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent, Watermark
+from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlace, place_of
 from connectors.readers.kafka.repeats import Places, Repeats, hash_of
 from connectors.readers.kafka.row_times import RowTimes
+from connectors.readers.kafka.source_order import SourceOrder, row_words
 from historian.ddl import StatementContext
 from historian.errors import SourceError, UnsupportedEvent
 from historian.plans.plans import DOUBTFUL, LATE, REPEATED, UNREADABLE, PartitionRange
@@ -58,6 +60,7 @@ class TopicScan:
         ranges: of each partition the first offset, and the one behind the last.
         writers: see :func:`connectors.readers.kafka.decoders.writers_of`.
         marks: how far partitions have come in the source's log before.
+        order: of statements that were executed before; None: none was.
 
     Attributes:
         found: schemas and statements, each with its time in the source.
@@ -69,6 +72,7 @@ class TopicScan:
         settings: KafkaSettings,
         writers: Writers | None = None,
         marks: SourceMarks | None = None,
+        order: SourceOrder | None = None,
     ) -> None:
         self._ranges = ranges
         self._parts: dict[Partition, list[PartitionRange]] = {partition: [] for partition in ranges}
@@ -108,6 +112,8 @@ class TopicScan:
         }
         # Statements tell types as the source has them, where rows tell what their producer makes of them.
         self._schema_topic = settings.schema_topic
+        self._order = SourceOrder() if order is None else order
+        self._is_ordered = bool(settings.schema_topic) and has_source_order(settings.format)
         self._advice = advice_of(settings.format)
         self._keeps_unread = settings.keeps_unread
         self._passed_over: dict[Partition, Counter[str]] = {partition: Counter() for partition in ranges}
@@ -115,8 +121,24 @@ class TopicScan:
         self.event_time_us = 0
         self.size_bytes = self.message_count = 0
 
-    def take(self, partition: Partition, batch: Batch, limit_bytes: int | None = None) -> None:
-        """Takes the next messages of a partition, until *limit_bytes* are read of all."""
+    def fill(self, partition: Partition, batch: Batch, limit_bytes: int) -> bool:
+        """Takes the next messages of a partition, about until *limit_bytes* are read of all; True: a plan has enough.
+
+        Where nothing stands before a statement that waits, rows of other partitions have to come to it first: then more is read.
+        """
+        taken, most = 0, limit_bytes
+        while taken < len(batch):
+            if self.size_bytes >= most:
+                most = self.size_bytes + limit_bytes
+            taken += self.take(partition, batch.part(taken, len(batch)), most)
+            if self.size_bytes >= most:
+                ends = self.waiting_ends()
+                if ends is None or any(end > self._ranges[at][0] for at, end in ends.items()):
+                    return True
+        return False
+
+    def take(self, partition: Partition, batch: Batch, limit_bytes: int | None = None) -> int:
+        """Takes the next messages of a partition, until *limit_bytes* are read of all; gives how many."""
         sizes = np.cumsum(batch.sizes)
         if limit_bytes is not None:
             read = int(np.searchsorted(self.size_bytes + sizes, limit_bytes)) + 1
@@ -132,6 +154,7 @@ class TopicScan:
             self._bytes[partition] = 0
             self._passed_over[partition] = Counter()
             self._repeated[partition] = []
+        return len(batch)
 
     def look_back(self, partition: Partition, batch: Batch) -> None:
         """Looks at messages before the scan's start, of which a watermark holds for those behind it."""
@@ -187,7 +210,7 @@ class TopicScan:
                     self._places.words[numbers] = found.places()
                     self._places.ends[numbers] = found.ends()
                     self._places.times_us[numbers] = found.times
-                self._note_time(partition, int(found.times.max()))
+                self.event_time_us = max(self.event_time_us, int(found.times.max()))
                 by_table.setdefault(found.known.table, []).append(found)
             for table, of_table in by_table.items():
                 for rows in interleaved(of_table):
@@ -197,29 +220,50 @@ class TopicScan:
                         first.append(int(np.searchsorted(batch.offsets, rows.offsets[0])))
         self._look_at(partition, batch, first)
 
-    def _note_time(self, partition: Partition, time_us: int) -> None:
-        self.event_time_us = max(self.event_time_us, time_us)
-        self._read_us[partition] = max(self._read_us.get(partition, 0), time_us)
+    def _note_read(self, partition: Partition, moment_us: int) -> None:
+        self._read_us[partition] = max(self._read_us.get(partition, 0), moment_us)
 
-    def check_statements(self) -> None:
-        """Refuses statements of a partition of their own that are later than rows which are not read yet.
+    def waiting_ends(self) -> dict[Partition, int] | None:
+        """Where partitions end before the first statement that is later than rows which are not read yet; None: there is none.
 
         Raises:
-            SourceError: there is one. It would hold for rows that came before it.
+            SourceError: there is one, and it has no place in the source's log that says which rows are before it.
         """
+        first = self._first_ahead()
+        if first is None:
+            return None
+        ends = {}
+        for at in self._ranges:
+            if at[0] == self._schema_topic:
+                offsets = [
+                    item.place.offset
+                    for moment_us, item in self.found
+                    if isinstance(item, Statement) and _partition(item.place) == at and moment_us >= first
+                ]
+            else:
+                begins = (times.first_from(first) for (where, _), times in self._row_times.items() if where == at)
+                offsets = [offset for offset in begins if offset is not None]
+            ends[at] = min((*offsets, self._reached[at]))
+        return ends
+
+    def _first_ahead(self) -> int | None:
+        """The moment of the first statement that is later than rows which are not read yet."""
         waiting = [
             at for at, (_, end) in self._ranges.items() if self._reached[at] < end and at[0] != self._schema_topic
         ]
         if not waiting:
-            return
+            return None
         read_us = min(self._read_us.get(at, 0) for at in waiting)
-        for _, item in self.found:
-            if (
-                isinstance(item, Statement)
-                and item.apart
-                and item.event_time_us > read_us
-                and not creates_table(item.sql)
-            ):
+        ahead = [
+            item
+            for _, item in self.found
+            if isinstance(item, Statement)
+            and (item.apart or item.source)
+            and item.event_time_us > read_us
+            and not creates_table(item.sql)
+        ]
+        for item in ahead:
+            if item.apart:
                 raise SourceError(
                     "a statement is later than rows that a plan has no room for",
                     where=f"{item.place.gtid}: {item.sql[:80]}",
@@ -228,13 +272,19 @@ class TopicScan:
                     next_step="raise run.max_batch_bytes beyond what waits in the topics, until they are read",
                 )
 
+        return min((item.event_time_us for item in ahead), default=None)
+
     def _note_times(self, partition: Partition, rows: LocatedRows) -> None:
+        moments_us = rows.times
+        if self._is_ordered and not self._order.is_empty:
+            moments_us = self._order.moments(row_words(rows), rows.times, f"{partition[0]}:{partition[1]}")
+        self._note_read(partition, int(moments_us.max()))
         if promised_us := self._promised_us.get(partition, 0):
             late = rows.offsets[rows.times < promised_us]
             if len(late):
                 self._passed_over[partition][LATE] += len(np.unique(late))
         if self._has_statements:
-            times_us = np.maximum(rows.times, self._stated_us.get(partition, 0))
+            times_us = np.maximum(moments_us, self._stated_us.get(partition, 0))
             self._times_of(partition, rows.known.table).note_all(times_us, rows.offsets)
 
     def _look_at(self, partition: Partition, batch: Batch, numbers: Iterable[int], alone: Collection[int] = ()) -> None:
@@ -268,25 +318,47 @@ class TopicScan:
                     passed_over=self._passed_over[partition].copy(),
                 )
                 continue
-            self._note_time(partition, event.event_time_us)
+            self.event_time_us = max(self.event_time_us, event.event_time_us)
             if isinstance(event, SqlEvent):
+                if self._is_told_apart(partition, value or b""):
+                    self._passed_over[partition]["no_row"] += 1
+                    continue
                 self._take_statement(event, partition, place)
                 continue
+            moment_us = self._moment_us(event, value or b"", place)
+            self._note_read(partition, moment_us)
             if not located and value is not None and partition in self._repeats:
                 self._places.note(number, value, event.event_time_us)
             if not located and event.event_time_us < self._promised_us.get(partition, event.event_time_us):
                 self._passed_over[partition][LATE] += 1
             if self._has_statements:
-                time_us = max(self._stated_us.get(partition, 0), event.event_time_us)
+                time_us = max(self._stated_us.get(partition, 0), moment_us)
                 self._times_of(partition, event.table).note(time_us, offset)
             if self._schemas.get((partition, event.table)) is not event.schema:
-                self._take_schema(event, partition, place)
+                self._take_schema(event, partition, place, moment_us)
+
+    def _is_told_apart(self, partition: Partition, value: bytes) -> bool:
+        """Whether a statement among rows is one that the topic of statements has: it would be executed twice."""
+        if not self._is_ordered or partition[0] == self._schema_topic:
+            return False
+        words = place_of(value)
+        return words is not None and self._order.has(words)
+
+    def _moment_us(self, event: Event, value: bytes, place: Place) -> int:
+        """The moment of a change among statements."""
+        if not self._is_ordered or self._order.is_empty:
+            return event.event_time_us
+        words = np.array([place_of(value) or NO_PLACE], np.int64)
+        return int(self._order.moments(words, np.array([event.event_time_us], np.int64), place.gtid)[0])
 
     def _times_of(self, partition: Partition, table: TableName) -> RowTimes:
         return self._row_times.setdefault((partition, table), RowTimes())
 
     def _take_statement(self, event: SqlEvent, partition: Partition, place: Place) -> None:
-        time_us = self._stated_us[partition] = max(self._stated_us.get(partition, 0), event.event_time_us)
+        moment_us = event.event_time_us
+        if event.source:
+            moment_us = self._order.state(SourcePlace.parsed(event.source), moment_us, place.gtid)
+        time_us = self._stated_us[partition] = max(self._stated_us.get(partition, 0), moment_us)
         # What it changes may show in no message: the next row of each table is told again.
         self._schemas.clear()
         context = StatementContext(
@@ -298,16 +370,17 @@ class TopicScan:
         )
         statement = Statement(
             place=place,
-            event_time_us=event.event_time_us,
+            event_time_us=moment_us,
             sql=event.sql,
             context=context,
-            apart=partition[0] == self._schema_topic,
+            apart=partition[0] == self._schema_topic and not event.source,
+            source=event.source,
         )
         self.found.append((time_us, statement))
 
-    def _take_schema(self, event: Event, partition: Partition, place: Place) -> None:
+    def _take_schema(self, event: Event, partition: Partition, place: Place, moment_us: int) -> None:
         self._schemas[partition, event.table] = event.schema
-        time_us = max(self._stated_us.get(partition, 0), event.event_time_us)
+        time_us = max(self._stated_us.get(partition, 0), moment_us)
         met = SchemaMet(
             place=place,
             table=event.table,
@@ -327,8 +400,7 @@ class TopicScan:
         met: dict[tuple[Partition, TableName], list[SchemaMet]] = {}
         for _, item in self.found:
             if isinstance(item, SchemaMet):
-                topic, _, number = item.place.file.rpartition(":")
-                met.setdefault(((topic, int(number)), item.table), []).append(item)
+                met.setdefault((_partition(item.place), item.table), []).append(item)
         times_us = {*stated_us, *(item.event_time_us for _, item in self.found if isinstance(item, Statement))}
         for key, row_times in self._row_times.items():
             told = {item.place.offset for item in met.get(key, ())}
@@ -401,3 +473,8 @@ class TopicScan:
             if self._reached[topic, number] > self._ranges[topic, number][0]
         }
         return {partition: mark for partition, mark in marks.items() if mark is not None}
+
+
+def _partition(place: Place) -> Partition:
+    topic, _, number = place.file.rpartition(":")
+    return topic, int(number)
