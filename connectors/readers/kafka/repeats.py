@@ -202,6 +202,14 @@ class Repeats:
             seen=text,
         )
 
+    @property
+    def newest(self) -> tuple[int, int, int]:
+        """Of the newest change the server and the place, as a number; the latest time of all, UTC microseconds. Zeros where none came."""
+        if not self._place:
+            return 0, 0, 0
+        server, _, file, offset, _ = self._place
+        return server, (file << _OFFSET_BITS) + offset, self._time_us
+
     def take(self, places: Places, values: Texts) -> Told:
         """Tells of the next messages."""
         told = Told(np.zeros(len(values), np.bool_), np.zeros(len(values), np.bool_))

@@ -172,6 +172,9 @@ class TopicScan:
         self._places = Places(len(batch), None if self._sent is None else self._sent.payload)
         self._take_messages(partition, batch)
         if partition in self._repeats:
+            if self._is_ordered and not self._order.is_empty:
+                words, times_us, newest = self._places.words, self._places.times_us, self._repeats[partition].newest
+                self._order.check_goes_on(words, times_us, newest, f"{partition[0]}:{partition[1]}")
             told = self._repeats[partition].take(self._places, batch.values)
             for number in np.flatnonzero(told.repeats).tolist():
                 self._pass_over_repeat(partition, int(batch.offsets[number]))
@@ -357,7 +360,11 @@ class TopicScan:
     def _take_statement(self, event: SqlEvent, partition: Partition, place: Place) -> None:
         moment_us = event.event_time_us
         if event.source:
-            moment_us = self._order.state(SourcePlace.parsed(event.source), moment_us, place.gtid)
+            stated_us = self._order.state(SourcePlace.parsed(event.source), moment_us, place.gtid)
+            if stated_us is None:
+                self._passed_over[partition][REPEATED] += 1
+                return
+            moment_us = stated_us
         time_us = self._stated_us[partition] = max(self._stated_us.get(partition, 0), moment_us)
         # What it changes may show in no message: the next row of each table is told again.
         self._schemas.clear()

@@ -3,13 +3,17 @@
 Topics share no order, and times of the source may be told by the second. Within one server's log a file's number and a position are a total
 order. So each statement has a moment that is later than those of all before it, about when it was executed. A row has its own time, moved to the
 side of each statement on which its place is. Whoever compares these moments sees the log's order.
+
+A log is known by the server that executed a change, and by the name of its files. Yet a replica's log has changes of its source, under the same
+name, at other places. So that both places are of one log is shown by numbers of GTIDs, or by a partition that goes on. Of what is shown to be of
+another log, times decide, or the run ends where these are told by the second and may be of either side.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,17 +29,48 @@ if TYPE_CHECKING:
 __all__ = ["SourceOrder", "row_words"]
 
 _SECOND_US = 1_000_000
-_OWN_MOMENTS_US = 1_000
-"""Statements of one second that is told alone have moments within so much of it."""
 _ANOTHER = "leave source.schema_topic out, or start another connector with a store and targets of its own"
+_WRAP = 1 << 31
+"""Offsets of a file are told in 32 bits: one that falls by so much has begun anew."""
+_BOUNDS = np.iinfo(np.int64)
 
 
 @dataclass(slots=True)
 class _Log:
-    """Statements of one log, in its order: their places as numbers, and their moments."""
+    """Statements of one log, in its order.
 
-    places: list[int]
-    moments_us: list[int]
+    Attributes:
+        unnamed: as :attr:`.SourcePlace.unnamed_log`.
+        places: of each the place as a number; ``moments_us``; ``by_second``: whether its time was told so.
+        servers, numbers: of their transactions; 0 of a statement without GTID.
+    """
+
+    unnamed: int
+    places: list[int] = field(default_factory=list)
+    moments_us: list[int] = field(default_factory=list)
+    by_second: list[bool] = field(default_factory=list)
+    servers: list[int] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+
+    def add(self, place: SourcePlace, moment_us: int, *, by_second: bool) -> None:
+        """Adds a statement, unless one stands at its place: one statement about several tables is several ones."""
+        at = bisect_left(self.places, place.at)
+        if at == len(self.places) or self.places[at] != place.at:
+            server, number = place.transaction if place.gtid else (0, 0)
+            self.places.insert(at, place.at)
+            self.moments_us.insert(at, moment_us)
+            self.by_second.insert(at, by_second)
+            self.servers.insert(at, server)
+            self.numbers.insert(at, number)
+
+    def is_newer(self, at: int, place: SourcePlace, time_us: int, *, by_second: bool) -> bool:
+        """Whether a statement was executed behind that of the number *at*, at whose place or before which it stands."""
+        server, number = place.transaction
+        if place.gtid and self.servers[at] == server:
+            return number > self.numbers[at]
+        if by_second or self.by_second[at]:
+            return time_us // _SECOND_US > self.moments_us[at] // _SECOND_US
+        return time_us > self.moments_us[at]
 
 
 class SourceOrder:
@@ -52,41 +87,34 @@ class SourceOrder:
             if source:
                 self._last_us = max(self._last_us, moment_us)
                 place = SourcePlace.parsed(source)
-                self._add(self._logs.setdefault(place.log, _Log([], [])), place.at, moment_us)
+                self._log_of(place).add(place, moment_us, by_second=place.by_second)
 
-    @staticmethod
-    def _add(log: _Log, place: int, moment_us: int) -> None:
-        at = bisect_left(log.places, place)
-        if at == len(log.places) or log.places[at] != place:
-            log.places.insert(at, place)
-            log.moments_us.insert(at, moment_us)
+    def _log_of(self, place: SourcePlace) -> _Log:
+        return self._logs.setdefault(place.log, _Log(place.unnamed_log))
 
-    def state(self, place: SourcePlace, time_us: int, where: str) -> int:
+    def state(self, place: SourcePlace, time_us: int, where: str) -> int | None:
         """The moment of a statement that was executed at *time_us*; the same one where it comes again.
+
+        None: it comes again, and the history has nothing of it, since it stands before one that came. Its topic has one partition.
 
         Raises:
             SourceError: the log was begun anew, so that places of it have no order any more.
         """
-        log = self._logs.setdefault(place.log, _Log([], []))
+        log, by_second = self._log_of(place), time_us % _SECOND_US == 0
         at = bisect_left(log.places, place.at)
-        if at < len(log.places) and log.places[at] == place.at:
-            return log.moments_us[at]
-        if at < len(log.places):
-            # One that comes again, of which the history has nothing, was executed before what stands behind it.
-            if time_us >= log.moments_us[at]:
-                raise SourceError(
-                    "the source's log was begun anew: a statement stands before one that was executed earlier",
-                    where=where,
-                    expected="one log, whose files are numbered on",
-                    found=str(place),
-                    next_step=_ANOTHER,
-                )
-            moment_us = max(time_us, log.moments_us[at - 1]) if at else time_us
-        else:
-            moment_us = max(time_us, self._last_us + 1)
-            self._last_us = moment_us
-        self._add(log, place.at, moment_us)
-        return moment_us
+        if at == len(log.places):
+            moment_us = self._last_us = max(time_us, self._last_us + 1)
+            log.add(place, moment_us, by_second=by_second)
+            return moment_us
+        if log.is_newer(at, place, time_us, by_second=by_second):
+            raise SourceError(
+                "the source's log was begun anew: a statement stands before one that was executed earlier",
+                where=where,
+                expected="one log, whose files are numbered on",
+                found=str(place),
+                next_step=_ANOTHER,
+            )
+        return log.moments_us[at] if log.places[at] == place.at else None
 
     def has(self, words: Sequence[int]) -> bool:
         """Whether a statement stands at a place, as :func:`place_of` has it."""
@@ -97,6 +125,43 @@ class SourceOrder:
     def is_empty(self) -> bool:
         """Whether no statement has a place, so that moments of rows are their times."""
         return not self._logs
+
+    def check_goes_on(
+        self, words: NDArray[np.int64], times_us: NDArray[np.int64], newest: tuple[int, int, int], where: str
+    ) -> None:
+        """Refuses changes of a partition that are new, and stand before what came.
+
+        Their log is another one, so that places say nothing of them. What a producer sends again is no later than all that came.
+
+        Args:
+            words: of changes, in their order, as :class:`.repeats.Places` has them.
+            newest: of the partition's newest change before, the server as there and the place as a number; the latest time of all before.
+            where: names the partition in errors.
+
+        Raises:
+            SourceError: there are such ones, and statements whose time is told by the second.
+        """
+        if not any(any(log.by_second) for log in self._logs.values()):
+            return
+        # GTIDs of statements say more.
+        compared = {server for log in self._logs.values() for server in log.servers}
+        told = words[:, 0] > 0
+        for server in set(np.unique(words[told, 1]).tolist()) - compared:
+            mine = told & (words[:, 1] == server)
+            begin = newest[1] if newest[0] == server else _BOUNDS.min
+            places = np.concatenate(([begin], numbers_of(words[mine, 3], words[mine, 4])))
+            latest_us = np.maximum.accumulate(np.concatenate(([newest[2]], times_us[mine])))
+            highest = np.maximum.accumulate(places)[:-1]
+            is_anew = (places[1:] < highest) & (latest_us[1:] > latest_us[:-1])
+            falls = (highest >> 32 == places[1:] >> 32) & (places[:-1] - places[1:] > _WRAP)
+            if (is_anew | falls).any():
+                raise SourceError(
+                    "the source's log was begun anew: changes that are new stand before what came",
+                    where=where,
+                    expected="one server's log, whose files are numbered on; or GTIDs, in rows and statements",
+                    found=f"offset {int(words[mine, 4][is_anew | falls][0])} of file {int(words[mine, 3][is_anew | falls][0])}",
+                    next_step=_ANOTHER,
+                )
 
     def moments(self, words: NDArray[np.int64], times_us: NDArray[np.int64], where: str) -> NDArray[np.int64]:
         """Of rows the moments, in UTC microseconds, which are their times where no place is told.
@@ -109,29 +174,87 @@ class SourceOrder:
             SourceError: a row may be on either side of a statement, whose log is another one and tells seconds alone.
         """
         found = times_us.astype(np.int64, copy=True)
-        logs = np.where(words[:, 0] > 0, words[:, 3], 0)
+        logs = self._named(np.where(words[:, 0] > 0, words[:, 3], 0))
         for number, log in self._logs.items():
-            moments_us = np.array(log.moments_us, np.int64)
-            others = logs != number
-            self._check(times_us[others], moments_us, where)
-            mine = ~others & (words[:, 0] > 0)
-            if not mine.any() or not len(moments_us):
+            mine = np.flatnonzero(logs == number)
+            moments_us, by_second = np.array(log.moments_us, np.int64), np.array(log.by_second, np.bool_)
+            _check_seconds(times_us[logs != number], moments_us, by_second, where)
+            if not len(mine) or not len(moments_us):
                 continue
-            behind = np.searchsorted(
-                np.array(log.places, np.int64), numbers_of(words[mine, 1], words[mine, 2]), "right"
-            )
-            bounds = np.iinfo(np.int64)
-            lowest = np.concatenate(([bounds.min], moments_us))[behind]
-            highest = np.concatenate((moments_us - 1, [bounds.max]))[behind]
-            found[mine] = np.minimum(np.maximum(times_us[mine], lowest), highest)
+            places, mine_us = numbers_of(words[mine, 1], words[mine, 2]), times_us[mine]
+            is_same, is_another = _compared(log, places, words[mine, 4], words[mine, 5])
+            if is_another.any():
+                _check_seconds(mine_us[is_another], moments_us, by_second, where)
+                _check_numbers(log, words[mine[is_another]], mine_us[is_another], where)
+            # Microseconds of both tell the order themselves, in whichever log they are.
+            goes_by_place = is_same | (mine_us % _SECOND_US == 0)
+            behind = np.searchsorted(np.array(log.places, np.int64), places, "right")
+            before_is_by_second = np.concatenate(([False], by_second))[behind]
+            after_is_by_second = np.concatenate((by_second, [False]))[behind]
+            lowest = np.concatenate(([_BOUNDS.min], moments_us))[behind]
+            highest = np.concatenate((moments_us - 1, [_BOUNDS.max]))[behind]
+            lowest[is_another | ~(goes_by_place | before_is_by_second)] = _BOUNDS.min
+            highest[is_another | ~(goes_by_place | after_is_by_second)] = _BOUNDS.max
+            found[mine] = np.minimum(np.maximum(mine_us, lowest), highest)
         return found
 
-    @staticmethod
-    def _check(times_us: NDArray[np.int64], moments_us: NDArray[np.int64], where: str) -> None:
-        by_second = moments_us[moments_us % _SECOND_US < _OWN_MOMENTS_US] // _SECOND_US
-        if len(by_second) and np.isin(times_us // _SECOND_US, by_second).any():
+    def _named(self, logs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """*logs* of rows; of those that name no server the one of their files' name, where there is one."""
+        named: dict[int, list[int]] = {}
+        for number, log in self._logs.items():
+            named.setdefault(log.unnamed, []).append(number)
+        for unnamed, numbers in named.items():
+            if len(numbers) == 1:
+                logs[logs == unnamed] = numbers[0]
+        return logs
+
+
+def _compared(
+    log: _Log, places: NDArray[np.int64], servers: NDArray[np.int64], numbers: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Of which rows numbers of GTIDs have the order among statements that their places have, and of which another one; neither where none tell."""
+    is_same, is_another = np.zeros(len(places), np.bool_), np.zeros(len(places), np.bool_)
+    of_statements, all_servers = np.array(log.places, np.int64), np.array(log.servers, np.int64)
+    for server in set(np.unique(servers).tolist()) - {0}:
+        stated = all_servers == server
+        if not stated.any():
+            continue
+        theirs, mine = np.array(log.numbers, np.int64)[stated], servers == server
+        behind = np.searchsorted(of_statements[stated], places[mine], "right")
+        least = np.concatenate(([_BOUNDS.min], np.maximum.accumulate(theirs)))[behind]
+        most = np.concatenate((np.minimum.accumulate(theirs[::-1])[::-1], [_BOUNDS.max]))[behind]
+        is_another[mine] = (numbers[mine] < least) | (numbers[mine] > most)
+        is_same[mine] = ~is_another[mine]
+    return is_same, is_another
+
+
+def _check_seconds(
+    times_us: NDArray[np.int64], moments_us: NDArray[np.int64], by_second: NDArray[np.bool_], where: str
+) -> None:
+    """Refuses rows of another log that are of a statement's second, where either tells no more."""
+    seconds = times_us // _SECOND_US
+    is_told_alone = times_us % _SECOND_US == 0
+    if (
+        np.isin(seconds, moments_us[by_second] // _SECOND_US).any()
+        or np.isin(seconds[is_told_alone], moments_us // _SECOND_US).any()
+    ):
+        raise SourceError(
+            "a row and a statement of one second stand in logs of different servers, or one tells no place: the row may be on either side",
+            where=where,
+            expected="places in one server's log, or microseconds, as MySQL 8 with GTIDs tells them",
+            next_step=_ANOTHER,
+        )
+
+
+def _check_numbers(log: _Log, words: NDArray[np.int64], times_us: NDArray[np.int64], where: str) -> None:
+    """Refuses rows of another log whose seconds have another order among statements than numbers of their GTIDs have."""
+    for moment_us, by_second, server, number in zip(
+        log.moments_us, log.by_second, log.servers, log.numbers, strict=True
+    ):
+        theirs = (words[:, 4] == server) & (by_second | (times_us % _SECOND_US == 0))
+        if ((words[theirs, 5] > number) != (times_us[theirs] > moment_us)).any():
             raise SourceError(
-                "a row and a statement of one second stand in logs of different servers, or one tells no place: the row may be on either side",
+                "a row stands in another log than a statement, and its time and its GTID disagree on which side of it the row is",
                 where=where,
                 expected="places in one server's log, or microseconds, as MySQL 8 with GTIDs tells them",
                 next_step=_ANOTHER,
@@ -141,16 +264,27 @@ class SourceOrder:
 def row_words(rows: LocatedRows) -> NDArray[np.int64]:
     """Of rows that compiled code has found what :meth:`SourceOrder.moments` asks for: the server's id is looked up once for rows of one log."""
     held, numbers = rows.places(), rows.program.row_messages[rows.begin : rows.end]
-    found = np.column_stack((held[:, 0], held[:, 3], held[:, 4], np.zeros(len(held), np.int64)))
+    found = np.column_stack((held[:, 0], held[:, 3], held[:, 4], np.zeros(len(held), np.int64), held[:, 1], held[:, 2]))
     alone = held[:, 0] == 0
     for log in np.unique(held[~alone, 1]):
         mine = np.flatnonzero(~alone & (held[:, 1] == log))
         ends = [place_of(rows.texts[numbers[at]] or b"") for at in (mine[0], mine[-1])]
-        if ends[0] is not None and ends[1] is not None and ends[0][3] == ends[1][3]:
-            found[mine, 3] = ends[0][3]
-        else:
+        if ends[0] is None or ends[1] is None or ends[0][3] != ends[1][3]:
             alone[mine] = True
+            continue
+        found[mine, 3] = ends[0][3]
+        if (held[mine, 2] == numbers_of(held[mine, 3], held[mine, 4])).all():
+            # Without GTIDs, changes of several servers may follow each other.
+            server = _server_text(rows.texts[numbers[mine[0]]])
+            alone[mine] = [not server or _server_text(rows.texts[numbers[at]]) != server for at in mine.tolist()]
     # Snapshots have no place that tells repeats, but one that tells their order.
     for at in np.flatnonzero(alone).tolist():
         found[at] = place_of(rows.texts[numbers[at]] or b"") or NO_PLACE
     return found
+
+
+def _server_text(value: bytes | None) -> bytes:
+    """The part of a message that names the server of its change; nothing where that is not found at once."""
+    value = value or b""
+    begin = value.find(b'"server_id":', value.rfind(b'"source":'))
+    return b"" if begin < 0 else value[begin : begin + 32].replace(b"}", b",").partition(b",")[0]

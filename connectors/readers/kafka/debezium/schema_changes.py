@@ -97,6 +97,8 @@ class SchemaChanges:
                 found=sql[:80],
                 next_step="leave source.schema_topic out, in another connector",
             )
+        if place is not None:
+            place = place._replace(by_second=at_us % _SECOND_US == 0)
         default = database if isinstance(database, str) else ""
         return (SqlEvent(sql=sql, database=default, event_time_us=at_us, source="" if place is None else str(place)),)
 

@@ -30,10 +30,10 @@ S = 1_000_000
 STATED = "dbz"
 
 
-def _source(number: int, second: int, server: int = 3) -> dict[str, Any]:
+def _source(number: int, second: int, server: int = 3, gtid: str | None = None) -> dict[str, Any]:
     """Of the event of that *number* in a log whose files have ten."""
     place = {"file": f"binlog.{number // 10:06}", "pos": 4 + 100 * (number % 10), "row": 0}
-    return {"connector": "mysql", "db": "shop", "ts_ms": 1000 * second, "server_id": server, "gtid": None, **place}
+    return {"connector": "mysql", "db": "shop", "ts_ms": 1000 * second, "server_id": server, "gtid": gtid, **place}
 
 
 def _row(number: int, second: int, columns: tuple[str, ...]) -> Message:
@@ -107,6 +107,39 @@ class Topics:
         pass
 
 
+def _plans(*steps: list[Any]) -> Generator[dict[int, list[int]], None, None]:
+    """Of each plan the ids of rows by table, where each of *steps* sends what is told by topic, and then all is read."""
+    log = Log(random.Random(0), 0)
+    log.events = [((topic, 0), message) for step in steps for topic, *messages in step for message in messages]
+    topics = Topics(log)
+    reader = KafkaReader(KafkaSettings(brokers="", topics=("t*",), schema_topic=STATED))
+    reader._client = reader._administration = topics  # type: ignore[assignment]
+    with contextlib.closing(Store.open("sqlite://")) as store:
+        tracker = Tracker(
+            reader=reader,
+            store=store,
+            connector=store.connector("c"),
+            captured=lambda _: True,
+            revision="",
+            range_bytes=1 << 20,
+        )
+        number = 0
+        for step in steps:
+            topics.send(sum(len(messages) for _, *messages in step))
+            while (plan := tracker.plan_after(number)) is not None:
+                number, found = plan.number, dict[int, list[int]]()
+                versions = {each.version: (table.table_id, each) for table in plan.tables for each in table.versions}
+                for planned in plan.ranges:
+                    for chunk in reader.read(planned, plan.tables):
+                        table_id, version = versions[chunk.version]
+                        assert version.snapshot is not None
+                        key = next(physical_name(each.id) for each in version.snapshot.columns if each.name == "id")
+                        found.setdefault(table_id, []).extend(chunk.rows.column(key).to_pylist())
+                yield found
+        if store.stopped():
+            yield {-1: [table_id for table_id, _ in store.stopped()]}
+
+
 @pytest.mark.parametrize("fewest_located", [0, 1_000_000], ids=["located", "one by one"])
 @pytest.mark.parametrize("seed", range(6))
 def test_rows_are_on_the_side_of_each_statement_on_which_the_log_has_them(
@@ -173,8 +206,8 @@ def test_a_truncate_that_stands_among_rows_too_is_executed_once() -> None:
     assert [f"{STATED}:0:0", "t0:0:1"] == [item.place.gtid for _, item in scan.found]
 
 
-def _words(number: int, second: int, server: int = 3) -> list[int]:
-    source = _source(number, second, server)
+def _words(number: int, second: int, server: int = 3, gtid: str | None = None) -> list[int]:
+    source = _source(number, second, server, gtid)
     found = place_of(json.dumps({"source": source, "op": "c"}).encode())
     assert found is not None
     return found
@@ -185,8 +218,8 @@ def _moments(order: SourceOrder, *rows: tuple[int, int]) -> list[int]:
     return order.moments(words, np.array([second * S for _, second in rows]), "t:0").tolist()  # type: ignore[no-any-return]
 
 
-def _place(number: int, server: int = 3) -> SourcePlace:
-    found = SourcePlace.of(_source(number, 0, server))
+def _place(number: int, server: int = 3, gtid: str | None = None) -> SourcePlace:
+    found = SourcePlace.of(_source(number, 0, server, gtid))
     assert found is not None
     return found
 
@@ -196,6 +229,8 @@ def test_a_statement_is_known_again_by_its_place_and_by_what_the_history_has_of_
     first, second = (order.state(_place(number), 5 * S, "dbz:0:0") for number in (5, 12))
     assert (5 * S, 5 * S + 1) == (first, second)
     assert first == order.state(_place(5), 5 * S, "dbz:0:7")
+    assert first is not None
+    assert second is not None
     later = SourceOrder([(second, str(_place(12))), (first, str(_place(5)))])
     assert second == later.state(_place(12), 5 * S, "dbz:0:1")
     assert [first - 1, first, second] == _moments(later, (4, 5), (11, 5), (13, 5))
@@ -204,6 +239,7 @@ def test_a_statement_is_known_again_by_its_place_and_by_what_the_history_has_of_
 def test_a_row_before_a_long_statement_is_before_it_though_its_time_is_later() -> None:
     order = SourceOrder()
     began = order.state(_place(20), 100 * S, "dbz:0:0")
+    assert began is not None
     assert [began - 1, 130 * S] == _moments(order, (19, 120), (21, 130))
 
 
@@ -227,6 +263,63 @@ def test_rows_of_another_log_go_by_time_unless_it_is_that_of_the_statement(serve
 def test_a_log_that_was_begun_anew_is_refused() -> None:
     order = SourceOrder()
     order.state(_place(20), 100 * S, "dbz:0:0")
-    assert 90 * S == order.state(_place(15), 90 * S, "dbz:0:1")
+    assert order.state(_place(15), 90 * S, "dbz:0:1") is None
     with pytest.raises(SourceError, match=r"begun anew.*dbz:0:2"):
         order.state(_place(14), 101 * S, "dbz:0:2")
+
+
+def _moment(order: SourceOrder, words: list[int], time_us: int) -> int:
+    return int(order.moments(np.array([words]), np.array([time_us]), "t:0")[0])
+
+
+def test_a_row_of_another_log_goes_by_its_time_where_its_gtid_says_the_same() -> None:
+    order = SourceOrder()
+    order.state(_place(200, gtid="0-3-50"), 100 * S, "dbz:0:0")
+    # Of a replica whose files are older: behind the statement, though its place is before.
+    assert 900 * S == _moment(order, _words(51, 900, gtid="0-3-60"), 900 * S)
+    assert 90 * S == _moment(order, _words(300, 90, gtid="0-3-40"), 90 * S)
+    # In one log the place decides.
+    assert 100 * S - 1 == _moment(order, _words(199, 130, gtid="0-3-49"), 130 * S)
+
+
+@pytest.mark.parametrize("gtid, second, why", [("0-3-60", 100, "either side"), ("0-3-60", 99, "disagree")])
+def test_a_row_of_another_log_is_refused_where_its_second_does_not_tell(gtid: str, second: int, why: str) -> None:
+    order = SourceOrder()
+    order.state(_place(200, gtid="0-3-50"), 100 * S, "dbz:0:0")
+    with pytest.raises(SourceError, match=rf"{why}.*t:0"):
+        _moment(order, _words(51, second, gtid=gtid), second * S)
+
+
+@pytest.mark.parametrize("gtid", [None, "uuid:60"])
+def test_times_decide_where_statement_and_row_tell_microseconds_unless_gtids_show_one_log(gtid: str | None) -> None:
+    order = SourceOrder()
+    order.state(_place(200, gtid="uuid:50"), 100 * S + 7, "dbz:0:0")
+    assert 100 * S + 8 == _moment(order, _words(51, 100, gtid=gtid), 100 * S + 8)
+    assert 100 * S + 7 == _moment(order, _words(201, 100, gtid="uuid:51"), 100 * S + 6)
+
+
+@pytest.mark.parametrize("behind", [0, 1], ids=["one plan", "another plan"])
+@pytest.mark.parametrize("fewest_located", [0, 1_000_000], ids=["located", "one by one"])
+def test_rows_of_a_log_that_was_begun_anew_are_refused(
+    fewest_located: int, behind: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(located_batches, "FEWEST_LOCATED", fewest_located)
+    made = _stated(10, 100, "CREATE TABLE t (id INT PRIMARY KEY, a INT)"), _stated(502, 102, "TRUNCATE TABLE t")
+    columns = ("id", "a")
+    rows = [_row(501, 101, columns), _row(503, 103, columns), _row(51, 900, columns), _row(52, 901, columns)]
+    plans = _plans([(STATED, *made), ("t0", *rows[: 4 - 2 * behind])], [("t0", *rows[4 - 2 * behind :])])
+    if behind:
+        assert {1: [501, 503]} == next(plans)
+    with pytest.raises(SourceError, match=r"begun anew.*t0:0.*offset 104 of file 5"):
+        next(plans)
+
+
+def test_what_is_sent_again_is_no_log_that_was_begun_anew() -> None:
+    made = _stated(10, 100, "CREATE TABLE t (id INT PRIMARY KEY, a INT)"), _stated(15, 100, "TRUNCATE TABLE t")
+    rows = [_row(number, second, ("id", "a")) for number, second in ((12, 105), (14, 100), (16, 101), (12, 105))]
+    later = [_row(number, second, ("id", "a")) for number, second in ((14, 100), (16, 101), (17, 106))]
+    plans = _plans([(STATED, *made), ("t0", *rows)], [("t0", *later)])
+    # That of 16 may be another one, as it is the last.
+    assert [{1: [12, 14, 16]}, {1: [16, 17]}] == [
+        {table: sorted(set(ids)) for table, ids in each.items()} for each in plans
+    ]
