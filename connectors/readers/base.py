@@ -68,6 +68,7 @@ class Statement:
         context: what the event says of the session: default database, sql_mode, charsets.
         apart: it stands in a partition of its own, so that its time alone says where it is among rows.
         source: where the source's log has it, as :attr:`historian.history.TimelineEntry.source`; then ``event_time_us`` follows that order.
+        passed_by: partitions, as ``topic:partition``, of which a former plan has rows from behind it.
     """
 
     place: Place
@@ -76,6 +77,7 @@ class Statement:
     context: StatementContext
     apart: bool = False
     source: str = ""
+    passed_by: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,6 +147,7 @@ class KafkaReader:
         Each table with rows is told once a partition. It is told again where its schema changes there, or a statement was executed
         that may change it. They come in the order of the source's time, since partitions share none.
         """
+        from connectors.readers.kafka.late_statements import with_passed
         from connectors.readers.kafka.scanning import TopicScan
         from connectors.readers.kafka.source_order import SourceOrder
 
@@ -161,7 +162,9 @@ class KafkaReader:
         names = [f"{topic}:{number}" for (topic, number), (begin, end) in ranges.items() if end > begin]
         stated = list(() if self.stated is None or not has_statements(self._settings.format) else self.stated())
         marks = {} if self.marks is None else self.marks(names)
-        scan = TopicScan(ranges, self._settings, self._writers, marks, SourceOrder(stated))
+        scan = TopicScan(
+            ranges, self._settings, self._writers, marks, SourceOrder(stated, goes_on=self.marks is not None)
+        )
         # A plan that ended with a watermark left it right before this one.
         back = int(has_watermarks(self._settings.format))
         wanted = {at: (max(bounds[at][0], begin - back), end) for at, (begin, end) in ranges.items() if end > begin}
@@ -170,6 +173,8 @@ class KafkaReader:
             for partition, batch in batches:
                 cache.add(partition, batch)
                 scan.take(partition, batch)
+        if self.marks is not None and scan.found:
+            scan.found = with_passed(scan.found, self.marks([f"{topic}:{number}" for topic, number in begins]))
         self._fill(scan, {at: wanted[at] for at in wanted if at not in alone}, begins, limit_bytes)
         earlier = scan.waiting_ends()
         if earlier is not None:

@@ -78,9 +78,11 @@ class SourceOrder:
 
     Args:
         stated: of the statements that were executed before, the moment and the place as text; "" where none was told.
+        goes_on: what is read now comes behind all of them in its partition; else it is read once more.
     """
 
-    def __init__(self, stated: Iterable[tuple[int, str]] = ()) -> None:
+    def __init__(self, stated: Iterable[tuple[int, str]] = (), *, goes_on: bool = True) -> None:
+        self._goes_on = goes_on
         self._logs: dict[int, _Log] = {}
         self._last_us = -1
         for moment_us, source in sorted(stated):
@@ -95,7 +97,7 @@ class SourceOrder:
     def state(self, place: SourcePlace, time_us: int, where: str) -> int | None:
         """The moment of a statement that was executed at *time_us*; the same one where it comes again.
 
-        None: it comes again, and the history has nothing of it, since it stands before one that came. Its topic has one partition.
+        None: it comes again, and the history has nothing of it. It stands before one that came, and their topic has one partition.
 
         Raises:
             SourceError: the log was begun anew, so that places of it have no order any more.
@@ -114,7 +116,14 @@ class SourceOrder:
                 found=str(place),
                 next_step=_ANOTHER,
             )
-        return log.moments_us[at] if log.places[at] == place.at else None
+        if log.places[at] == place.at:
+            return log.moments_us[at]
+        if self._goes_on:
+            return None
+        moment_us = min(time_us, log.moments_us[at] - 1)
+        moment_us = max(moment_us, log.moments_us[at - 1]) if at else moment_us
+        log.add(place, moment_us, by_second=by_second)
+        return moment_us
 
     def has(self, words: Sequence[int]) -> bool:
         """Whether a statement stands at a place, as :func:`place_of` has it."""

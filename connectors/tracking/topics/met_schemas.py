@@ -16,7 +16,7 @@ from historian.charsets.client_text import printable
 from historian.ddl import Resolution
 from historian.history.versions import in_force
 from historian.plans.plans import PartitionRange, Passage, PlannedTable
-from historian.schema.edits import CreateTable, DropTable, ForgetTable, RenameTable, TruncateTable
+from historian.schema.edits import CreateTable, DropTable, Edit, ForgetTable, RenameTable, TruncateTable
 from historian.schema.gaps import ResumeTable
 from historian.schema.snapshots import Catalog, Snapshot
 
@@ -155,6 +155,13 @@ class MetSchemas:
             table in catalog.tables and not self._told_behind(catalog.tables[table], statement)
             for table in resolution.tables
         )
+
+    def emptied_apart(self, edit: Edit, statement: Statement) -> TableName | None:
+        """The table that *edit* empties or drops, where nobody can say any more which of its rows came before *statement*; else None."""
+        if not isinstance(edit, DropTable | TruncateTable):
+            return None
+        is_late = any((file, edit.table_id) in self._last for file in statement.passed_by)
+        return edit.table if statement.apart or is_late else None
 
     def stated(self, entry: TimelineEntry, before: Catalog, after: Catalog) -> None:
         """Notes the versions that *entry* makes, which is of a statement."""

@@ -137,7 +137,7 @@ def _plans(*steps: list[Any]) -> Generator[dict[int, list[int]], None, None]:
                         found.setdefault(table_id, []).extend(chunk.rows.column(key).to_pylist())
                 yield found
         if store.stopped():
-            yield {-1: [table_id for table_id, _ in store.stopped()]}
+            yield {-1: [table_id for table_id, *_ in store.stopped()]}
 
 
 @pytest.mark.parametrize("fewest_located", [0, 1_000_000], ids=["located", "one by one"])
@@ -323,3 +323,35 @@ def test_what_is_sent_again_is_no_log_that_was_begun_anew() -> None:
     assert [{1: [12, 14, 16]}, {1: [16, 17]}] == [
         {table: sorted(set(ids)) for table, ids in each.items()} for each in plans
     ]
+
+
+CREATED = _stated(10, 100, "CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+
+
+def _rows(*numbers: int, second: int = 104) -> list[Message]:
+    return [_row(number, second, ("id", "a")) for number in numbers]
+
+
+@pytest.mark.parametrize("sql", ["TRUNCATE TABLE t", "DROP TABLE t"])
+def test_a_table_stops_that_a_statement_empties_which_comes_later_than_rows_behind_it(sql: str) -> None:
+    steps: list[list[Any]] = [
+        [(STATED, CREATED), ("t0", *_rows(11))],
+        [("t0", *_rows(14))],
+        [(STATED, _stated(13, 104, sql))],
+        [("t0", *_rows(15))],
+    ]
+    assert [{1: [11]}, {1: [14]}, {}, {}, {-1: [1]}] == list(_plans(*steps))
+
+
+@pytest.mark.parametrize("topic, number", [("t0", 12), ("t1", 14)], ids=["before it", "of another table's topic"])
+def test_a_statement_that_comes_later_than_other_rows_is_executed(topic: str, number: int) -> None:
+    another = json.loads(_row(number, 104, ("id", "a"))[1] or b"")
+    another["payload"]["source"]["table"] = "another" if topic == "t1" else "t"
+    steps: list[list[Any]] = [
+        [(STATED, CREATED), ("t0", *_rows(11))],
+        [(topic, (_rows(number)[0][0], json.dumps(another).encode()))],
+        [(STATED, _stated(13, 104, "TRUNCATE TABLE t"))],
+        [("t0", *_rows(15))],
+    ]
+    found = list(_plans(*steps))
+    assert {1: [15]} == found[-1]

@@ -1,0 +1,49 @@
+"""Statements that become visible later than rows behind them. Their topic and those of rows share no order, and brokers answer when they can."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from connectors.readers.base import SchemaMet, Statement
+from connectors.readers.kafka.messages.source_places import SourcePlace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from historian.plans.source_marks import SourceMark, SourceMarks
+
+__all__ = ["with_passed"]
+
+_SECOND_US = 1_000_000
+
+
+def with_passed(
+    found: Iterable[tuple[int, SchemaMet | Statement]], marks: SourceMarks
+) -> list[tuple[int, SchemaMet | Statement]]:
+    """*found* with the partitions that passed each statement, of which a former plan has rows from behind it.
+
+    Args:
+        found: what a scan has met, each with its moment.
+        marks: how far partitions had come by the scan's start.
+    """
+    return [(moment_us, _noted(item, marks) if isinstance(item, Statement) else item) for moment_us, item in found]
+
+
+def _noted(statement: Statement, marks: SourceMarks) -> Statement:
+    if not statement.source:
+        return statement
+    place = SourcePlace.parsed(statement.source)
+    passed = (name for name, mark in marks.items() if _is_passed(place, statement.event_time_us, mark))
+    return replace(statement, passed_by=frozenset(passed))
+
+
+def _is_passed(place: SourcePlace, moment_us: int, mark: SourceMark) -> bool:
+    """Whether a partition has rows from behind a statement; where numbers do not tell, and times may be of either side, it has."""
+    server, number = place.transaction
+    of_server = next((each.highest for each in mark.passes if each.server == server), None)
+    if of_server is not None:
+        return of_server > number
+    if place.by_second or mark.time_us % _SECOND_US == 0:
+        return mark.time_us // _SECOND_US >= moment_us // _SECOND_US
+    return mark.time_us > moment_us
