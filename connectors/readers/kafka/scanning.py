@@ -359,6 +359,8 @@ class TopicScan:
 
     def _take_statement(self, event: SqlEvent, partition: Partition, place: Place) -> None:
         moment_us = event.event_time_us
+        if event.snapshot_source:
+            self._order.check_snapshot(SourcePlace.parsed(event.snapshot_source), moment_us, place.gtid)
         if event.source:
             stated_us = self._order.state(SourcePlace.parsed(event.source), moment_us, place.gtid)
             if stated_us is None:

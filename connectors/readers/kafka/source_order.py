@@ -109,13 +109,7 @@ class SourceOrder:
             log.add(place, moment_us, by_second=by_second)
             return moment_us
         if log.is_newer(at, place, time_us, by_second=by_second):
-            raise SourceError(
-                "the source's log was begun anew: a statement stands before one that was executed earlier",
-                where=where,
-                expected="one log, whose files are numbered on",
-                found=str(place),
-                next_step=_ANOTHER,
-            )
+            raise _begun_anew(place, where)
         if log.places[at] == place.at:
             return log.moments_us[at]
         if self._goes_on:
@@ -124,6 +118,21 @@ class SourceOrder:
         moment_us = max(moment_us, log.moments_us[at - 1]) if at else moment_us
         log.add(place, moment_us, by_second=by_second)
         return moment_us
+
+    def check_snapshot(self, place: SourcePlace, time_us: int, where: str) -> None:
+        """Refuses a statement of a snapshot that was made at *time_us*, where the log stood at *place*, before statements that were executed earlier.
+
+        Raises:
+            SourceError: so it is, and seconds alone are told.
+        """
+        for log in self._logs.values() if self._goes_on else ():
+            at = bisect_left(log.places, place.at)
+            is_behind = any(
+                by_second and time_us // _SECOND_US > moment_us // _SECOND_US
+                for by_second, moment_us in zip(log.by_second[at:], log.moments_us[at:], strict=True)
+            )
+            if log.unnamed == place.unnamed_log and is_behind:
+                raise _begun_anew(place, where)
 
     def has(self, words: Sequence[int]) -> bool:
         """Whether a statement stands at a place, as :func:`place_of` has it."""
@@ -216,6 +225,16 @@ class SourceOrder:
             if len(numbers) == 1:
                 logs[logs == unnamed] = numbers[0]
         return logs
+
+
+def _begun_anew(place: SourcePlace, where: str) -> SourceError:
+    return SourceError(
+        "the source's log was begun anew: a statement stands before one that was executed earlier",
+        where=where,
+        expected="one log, whose files are numbered on",
+        found=str(place),
+        next_step=_ANOTHER,
+    )
 
 
 def _compared(

@@ -81,15 +81,15 @@ class SchemaChanges:
         sql, database = found["ddl"], found.get("databaseName")
         if not isinstance(sql, str) or not sql.strip():
             return ()
-        if _is_of_snapshot(source):
+        is_of_snapshot = _is_of_snapshot(source)
+        if is_of_snapshot:
             begin = _CREATE.match(sql)
             if begin is None:
                 return ()
             sql = f"CREATE TABLE IF NOT EXISTS {sql[begin.end() :]}"
         at_us = source_time_us(source, where, _unlike)
-        # A snapshot's statements all have its place. What is there by then was made at some time before.
-        place = SourcePlace.of(source) if self._places and not _is_of_snapshot(source) else None
-        if place is None and at_us % _SECOND_US == 0 and not _is_of_snapshot(source):
+        place = SourcePlace.of(source) if self._places else None
+        if place is None and at_us % _SECOND_US == 0 and not is_of_snapshot:
             raise SourceError(
                 "statements are placed by their time, and this server tells seconds alone: rows of the same second may be on either side",
                 where=where,
@@ -97,10 +97,13 @@ class SchemaChanges:
                 found=sql[:80],
                 next_step="leave source.schema_topic out, in another connector",
             )
-        if place is not None:
-            place = place._replace(by_second=at_us % _SECOND_US == 0)
+        told = "" if place is None else str(place._replace(by_second=at_us % _SECOND_US == 0))
+        # A snapshot's statements all have its place. What is there by then was made at some time before.
+        source_at, snapshot_at = ("", told) if is_of_snapshot else (told, "")
         default = database if isinstance(database, str) else ""
-        return (SqlEvent(sql=sql, database=default, event_time_us=at_us, source="" if place is None else str(place)),)
+        return (
+            SqlEvent(sql=sql, database=default, event_time_us=at_us, source=source_at, snapshot_source=snapshot_at),
+        )
 
 
 def _is_of_snapshot(source: Mapping[str, Any]) -> bool:

@@ -36,6 +36,11 @@ def _source(number: int, second: int, server: int = 3, gtid: str | None = None) 
     return {"connector": "mysql", "db": "shop", "ts_ms": 1000 * second, "server_id": server, "gtid": gtid, **place}
 
 
+def _compact(message: Any) -> bytes:
+    """As Debezium writes it."""
+    return json.dumps(message, separators=(",", ":")).encode()
+
+
 def _row(number: int, second: int, columns: tuple[str, ...]) -> Message:
     fields = [{"type": "int32", "optional": name != "id", "field": name} for name in columns]
     schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "field": "after"}]}
@@ -43,7 +48,7 @@ def _row(number: int, second: int, columns: tuple[str, ...]) -> Message:
     after = dict.fromkeys(columns, number)
     payload = {"before": None, "after": after, "source": source, "op": "c", "ts_ms": 1}
     key = {"schema": {"type": "struct", "fields": fields[:1]}, "payload": {"id": number}}
-    return json.dumps(key).encode(), json.dumps({"schema": schema, "payload": payload}).encode()
+    return _compact(key), _compact({"schema": schema, "payload": payload})
 
 
 def _stated(number: int, second: int, sql: str) -> Message:
@@ -349,9 +354,88 @@ def test_a_statement_that_comes_later_than_other_rows_is_executed(topic: str, nu
     another["payload"]["source"]["table"] = "another" if topic == "t1" else "t"
     steps: list[list[Any]] = [
         [(STATED, CREATED), ("t0", *_rows(11))],
-        [(topic, (_rows(number)[0][0], json.dumps(another).encode()))],
+        [(topic, (_rows(number)[0][0], _compact(another)))],
         [(STATED, _stated(13, 104, "TRUNCATE TABLE t"))],
         [("t0", *_rows(15))],
     ]
     found = list(_plans(*steps))
     assert {1: [15]} == found[-1]
+
+
+def _copied(number: int, second: int, key: int) -> Message:
+    """A row of a snapshot, which names no server."""
+    message = json.loads(_row(key, second, ("id", "a"))[1] or b"")
+    message["payload"] |= {"op": "r", "source": {**_source(number, second, 0), "table": "t", "snapshot": "true"}}
+    return _rows(key)[0][0], _compact(message)
+
+
+@pytest.mark.parametrize("fewest_located", [0, 1_000_000], ids=["located", "one by one"])
+def test_rows_of_a_snapshot_are_before_statements_behind_its_place_though_they_are_read_later(
+    fewest_located: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(located_batches, "FEWEST_LOCATED", fewest_located)
+    truncated, elsewhere = _stated(20, 103, "TRUNCATE TABLE t"), _stated(21, 104, "TRUNCATE TABLE elsewhere")
+    copied = [_copied(12, second, key) for second, key in ((102, 1), (103, 2), (104, 3), (106, 4))]
+    step = [(STATED, CREATED, truncated, elsewhere), ("t0", *copied, *_rows(22, second=107))]
+    assert [{1: [1, 2, 3, 4, 22]}] == list(_plans(step))
+    topics = _plans([(STATED, CREATED), ("t0", *_rows(11))], [(STATED, truncated), ("t0", *copied, *_rows(22))])
+    assert [{1: [11]}, {1: [1, 2, 3, 4, 22]}] == list(topics)
+
+
+def test_a_row_that_names_no_server_goes_by_time_where_logs_of_several_have_its_files_name() -> None:
+    order = SourceOrder()
+    order.state(_place(20), 100 * S, "dbz:0:0")
+    assert 100 * S - 1 == _moment(order, _words(12, 105, server=0), 105 * S)
+    order.state(_place(20, server=4), 102 * S, "dbz:0:1")
+    assert 105 * S == _moment(order, _words(12, 105, server=0), 105 * S)
+    with pytest.raises(SourceError, match="either side"):
+        _moment(order, _words(12, 102, server=0), 102 * S)
+
+
+def test_a_snapshot_of_a_log_that_was_begun_anew_is_refused() -> None:
+    anew = {**_source(12, 900, 0), "snapshot": "true"}
+    sql = "CREATE TABLE u (id INT PRIMARY KEY)"
+    made = None, json.dumps({"source": anew, "databaseName": "shop", "ddl": sql}).encode()
+    first = [(STATED, CREATED, _stated(502, 102, "TRUNCATE TABLE t")), ("t0", *_rows(503))]
+    plans = _plans(first, [(STATED, made)])
+    next(plans)
+    with pytest.raises(SourceError, match=r"begun anew.*dbz:0:2"):
+        next(plans)
+
+
+def test_statements_of_one_second_are_known_again_where_the_first_has_no_entry() -> None:
+    nothing = _stated(12, 105, "DROP TABLE IF EXISTS u")
+    made = _stated(13, 105, "CREATE TABLE u (id INT PRIMARY KEY)")
+    steps: list[list[Any]] = [
+        [(STATED, CREATED, nothing), ("t0", *_rows(11))],
+        [(STATED, made), ("t0", *_rows(14, second=106))],
+        [(STATED, nothing, made), ("t0", *_rows(15, second=106))],
+    ]
+    assert [{1: [11]}, {1: [14]}, {1: [15]}] == list(_plans(*steps))
+
+
+def test_offsets_that_begin_anew_within_a_file_are_refused() -> None:
+    order = SourceOrder()
+    order.state(_place(20), 100 * S, "dbz:0:0")
+    words = np.array([[1, 7, 0, 2, offset, 0] for offset in (4_294_967_000, 4_294_967_200, 500)])
+    order.check_goes_on(words[:2], np.array([101 * S] * 2), (7, 2 << 32, 101 * S), "t:0")
+    with pytest.raises(SourceError, match=r"begun anew.*t:0.*offset 500 of file 2"):
+        order.check_goes_on(words, np.array([101 * S] * 3), (7, 2 << 32, 101 * S), "t:0")
+    with pytest.raises(SourceError, match="begun anew"):
+        order.check_goes_on(words[2:], np.array([101 * S]), (7, (2 << 32) + 4_294_967_200, 101 * S), "t:0")
+
+
+@pytest.mark.parametrize("fewest_located", [0, 1_000_000], ids=["located", "one by one"])
+def test_rows_of_another_server_between_those_of_one_go_by_their_own(
+    fewest_located: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(located_batches, "FEWEST_LOCATED", fewest_located)
+    key, value = _row(13, 106, ("id", "a"))
+    other = key, (value or b"").replace(b'"server_id":3', b'"server_id":4')
+    rows = [*_rows(11, 12), other, *_rows(21, second=107)]
+    steps: list[list[Any]] = [
+        [(STATED, CREATED, _stated(20, 104, "TRUNCATE TABLE t"))],
+        [("t0", *rows)],
+    ]
+    # That of the other server was written later than the statement, for all that its time says.
+    assert {1: [13, 21]} == list(_plans(*steps))[-1]
