@@ -13,7 +13,7 @@ from connectors.readers.binlog.events.full_metadata import described
 from connectors.tracking.cascades import gets_foreign_key, logs_cascades
 from connectors.tracking.copied_rows import FindCopied, unlike_default
 from connectors.tracking.prepared_transactions import Commit, FindPrepared, PreparedSchemas
-from connectors.tracking.stop_reasons import cascades, emptied_apart, emptied_late, renamed_out, shown, why_stopped
+from connectors.tracking.stop_reasons import cascades, emptied_apart, parted_late, renamed_out, shown, why_stopped
 from connectors.tracking.table_names import TableNames, creates
 from connectors.tracking.topics.edits import edits_to
 from connectors.tracking.topics.met_schemas import MetSchemas
@@ -175,7 +175,7 @@ class Walk:
                     isinstance(edit, ForgetTable) and edit.table == table for edit in edits
                 ):
                     edits.append(ForgetTable(table=table, reason=reason))
-        edits = edits if self.topics is None else self._not_emptied(edits, statement, self.topics)
+        edits = edits if self.topics is None else self._not_parted(edits, statement, self.topics)
         filled = analyzed_table(statement.sql, statement.context)
         if filled is not None and filled in self.catalog.tables and self.online_changes.owns(filled):
             edits.append(ForgetTable(table=analyzed_name(filled), reason=ANALYZED))
@@ -191,11 +191,11 @@ class Walk:
             for table in resolution.tables:
                 self._changed_unlogged(table, statement.place, why_stopped(resolution, statement.sql))
 
-    def _not_emptied(self, edits: list[Edit], statement: Statement, topics: MetSchemas) -> list[Edit]:
-        """*edits* of a statement. A captured table that they empty or drop stops where nobody knows of which rows."""
-        kept, reason = list[Edit](), (emptied_apart if statement.apart else emptied_late)(statement.sql)
+    def _not_parted(self, edits: list[Edit], statement: Statement, topics: MetSchemas) -> list[Edit]:
+        """*edits* of a statement. A captured table stops that they empty, drop or put in another's place, where nobody knows of which rows."""
+        kept, reason = list[Edit](), (emptied_apart if statement.apart else parted_late)(statement.sql)
         for edit in edits:
-            table = topics.emptied_apart(edit, statement)
+            table = topics.parted(edit, statement)
             if table is not None and self.captured(table):
                 self.stop(table, statement.place, reason, self.reached)
                 kept.append(ForgetTable(table=table, reason=reason))

@@ -156,12 +156,19 @@ class MetSchemas:
             for table in resolution.tables
         )
 
-    def emptied_apart(self, edit: Edit, statement: Statement) -> TableName | None:
-        """The table that *edit* empties or drops, where nobody can say any more which of its rows came before *statement*; else None."""
-        if not isinstance(edit, DropTable | TruncateTable):
+    def parted(self, edit: Edit, statement: Statement) -> TableName | None:
+        """The table whose rows *edit* parts from those of before, where nobody can say any more which ones came before *statement*; else None."""
+        if isinstance(edit, DropTable | TruncateTable) and statement.apart:
+            return edit.table
+        passed = {table_id for file, table_id in self._last if file in statement.passed_by}
+        if not passed or not isinstance(edit, CreateTable | DropTable | RenameTable | TruncateTable):
             return None
-        is_late = any((file, edit.table_id) in self._last for file in statement.passed_by)
-        return edit.table if statement.apart or is_late else None
+        table, table_id = (edit.snapshot.name, 0) if isinstance(edit, CreateTable) else (edit.table, edit.table_id)
+        # Rows that came early under a name are with the table that had it.
+        name = edit.new if isinstance(edit, RenameTable) else table
+        named = (each.snapshot.name for each_id in passed for each in self._versions(each_id))
+        is_named = isinstance(edit, CreateTable | RenameTable) and name in named
+        return table if table_id in passed or is_named else None
 
     def stated(self, entry: TimelineEntry, before: Catalog, after: Catalog) -> None:
         """Notes the versions that *entry* makes, which is of a statement."""

@@ -348,6 +348,25 @@ def test_a_table_stops_that_a_statement_empties_which_comes_later_than_rows_behi
     assert [{1: [11]}, {1: [14]}, {}, {}, {-1: [1]}] == list(_plans(*steps))
 
 
+MADE = "CREATE TABLE t (id INT PRIMARY KEY, a INT)"
+SWAPPED = "RENAME TABLE t TO old, u TO t"
+
+
+@pytest.mark.parametrize("sqls", [("DROP TABLE t", MADE), (SWAPPED,)], ids=["made anew", "swapped"])
+def test_a_table_stops_that_takes_the_place_of_one_later_than_its_first_rows(sqls: tuple[str, ...]) -> None:
+    other = _stated(10, 100, "CREATE TABLE u (id INT PRIMARY KEY, a INT)")
+    late = [_stated(12 + number, 103, sql) for number, sql in enumerate(sqls)]
+    steps: list[list[Any]] = [
+        [(STATED, CREATED, other), ("t0", *_rows(11))],
+        [("t0", *_rows(15))],
+        [(STATED, *late), ("t0", *_rows(16))],
+        [("t0", *_rows(17))],
+    ]
+    *plans, stopped = list(_plans(*steps))
+    assert [{1: [11]}, {1: [15]}, {}, {}] == plans
+    assert 1 in stopped[-1]
+
+
 @pytest.mark.parametrize("topic, number", [("t0", 12), ("t1", 14)], ids=["before it", "of another table's topic"])
 def test_a_statement_that_comes_later_than_other_rows_is_executed(topic: str, number: int) -> None:
     another = json.loads(_row(number, 104, ("id", "a"))[1] or b"")
@@ -439,3 +458,13 @@ def test_rows_of_another_server_between_those_of_one_go_by_their_own(
     ]
     # That of the other server was written later than the statement, for all that its time says.
     assert {1: [13, 21]} == list(_plans(*steps))[-1]
+
+
+def test_what_is_read_once_more_has_its_statements_though_the_history_has_later_ones() -> None:
+    last = str(_place(20)._replace(by_second=True))
+    order = SourceOrder([(100 * S, last)], goes_on=False)
+    assert [90 * S, 100 * S - 1] == [
+        order.state(_place(number), second * S, "dbz:0:0") for number, second in ((14, 90), (15, 100))
+    ]
+    order.check_snapshot(_place(12), 900 * S, "dbz:0:1")
+    assert SourceOrder([(100 * S, last)]).state(_place(14), 90 * S, "dbz:0:0") is None
