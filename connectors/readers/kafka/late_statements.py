@@ -39,11 +39,11 @@ def _noted(statement: Statement, marks: SourceMarks) -> Statement:
 
 
 def _is_passed(place: SourcePlace, moment_us: int, mark: SourceMark) -> bool:
-    """Whether a partition has rows from behind a statement; where numbers do not tell, and times may be of either side, it has."""
+    """Whether a partition has rows from behind a statement; by microseconds, else by numbers, else where its second does not exclude it."""
+    if not place.by_second and mark.time_us % _SECOND_US:
+        return mark.time_us > moment_us
     server, number = place.transaction
     of_server = next((each.highest for each in mark.passes if each.server == server), None)
     if of_server is not None:
         return of_server > number
-    if place.by_second or mark.time_us % _SECOND_US == 0:
-        return mark.time_us // _SECOND_US >= moment_us // _SECOND_US
-    return mark.time_us > moment_us
+    return mark.time_us // _SECOND_US >= moment_us // _SECOND_US

@@ -65,12 +65,12 @@ class _Log:
 
     def is_newer(self, at: int, place: SourcePlace, time_us: int, *, by_second: bool) -> bool:
         """Whether a statement was executed behind that of the number *at*, at whose place or before which it stands."""
+        if not (by_second or self.by_second[at]):
+            return time_us > self.moments_us[at]
         server, number = place.transaction
         if place.gtid and self.servers[at] == server:
             return number > self.numbers[at]
-        if by_second or self.by_second[at]:
-            return time_us // _SECOND_US > self.moments_us[at] // _SECOND_US
-        return time_us > self.moments_us[at]
+        return time_us // _SECOND_US > self.moments_us[at] // _SECOND_US
 
 
 class SourceOrder:

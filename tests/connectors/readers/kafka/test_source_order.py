@@ -12,17 +12,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+from connectors.readers.base import Statement
 from connectors.readers.kafka.client import KafkaSettings
+from connectors.readers.kafka.late_statements import with_passed
 from connectors.readers.kafka.located import batches as located_batches
 from connectors.readers.kafka.messages.batch import Batch
 from connectors.readers.kafka.messages.source_places import SourcePlace, place_of
 from connectors.readers.kafka.partitions import Partition
 from connectors.readers.kafka.reader import KafkaReader
+from connectors.readers.kafka.repeats import Places, Repeats
 from connectors.readers.kafka.scanning import TopicScan
 from connectors.readers.kafka.source_order import SourceOrder
 from connectors.tracking.tracker import Tracker
 from historian.changelog.operations import physical_name
+from historian.ddl import StatementContext
 from historian.errors import SourceError
+from historian.positions.places import Place
 from historian.store import Store
 from logs.topic_streams import Message, batch_of
 
@@ -346,6 +351,35 @@ def test_a_table_stops_that_a_statement_empties_which_comes_later_than_rows_behi
         [("t0", *_rows(15))],
     ]
     assert [{1: [11]}, {1: [14]}, {}, {}, {-1: [1]}] == list(_plans(*steps))
+
+
+@pytest.mark.parametrize(
+    "gtid, second, row, time_us, is_passed",
+    [
+        (None, 0, _source(12, 105), 105 * S, False),
+        (None, 0, _source(14, 104), 104 * S, True),
+        ("0-3-50", 0, _source(9, 105, gtid="0-3-51"), 105 * S, True),
+        ("0-3-50", 0, _source(14, 105, gtid="0-3-49"), 105 * S, False),
+        ("0-3-50", 0, _source(9, 104, gtid="0-4-51"), 104 * S, True),
+        ("0-3-50", 0, _source(9, 103, gtid="0-4-51"), 103 * S, False),
+        ("uuid:50", 5, _source(14, 104, gtid="uuid:1000000"), 104 * S + 4, False),
+        ("uuid:50", 5, _source(14, 104, gtid="uuid:7"), 104 * S + 6, True),
+    ],
+)
+def test_a_partition_has_passed_a_statement(
+    gtid: str | None, second: int, row: dict[str, Any], time_us: int, is_passed: bool
+) -> None:
+    repeats, places = Repeats(None), Places(1)
+    places.note(0, _compact({"source": row, "op": "c"}), time_us)
+    repeats.take(places, batch_of([(None, b"{}")]).values)
+    assert repeats.mark is not None
+    source = str(_place(13, gtid=gtid)._replace(by_second=not second))
+    place = Place(gtid="dbz:0:1", file="dbz:0", offset=1, ordinal=0)
+    context = StatementContext(database="shop", charset="utf8mb4", collation="utf8mb4_bin")
+    statement = Statement(place=place, event_time_us=104 * S + second, sql="TRUNCATE t", context=context, source=source)
+    ((_, found),) = with_passed([(104 * S + second, statement)], {"t0:0": repeats.mark})
+    assert isinstance(found, Statement)
+    assert is_passed == bool(found.passed_by)
 
 
 MADE = "CREATE TABLE t (id INT PRIMARY KEY, a INT)"
