@@ -204,15 +204,18 @@ class SourceOrder:
             if is_another.any():
                 _check_seconds(mine_us[is_another], moments_us, by_second, where)
                 _check_numbers(log, words[mine[is_another]], mine_us[is_another], where)
-            # Microseconds of both tell the order themselves, in whichever log they are.
-            goes_by_place = is_same | (mine_us % _SECOND_US == 0)
+            # Microseconds of both tell the order themselves, in whichever log they are. Of rows of a snapshot a second tells it too, but for one alone.
+            is_told_alone = mine_us % _SECOND_US == 0
+            goes_by_place = is_same | (is_told_alone & (words[mine, 4] != 0))
+            seconds = np.where(is_told_alone, mine_us // _SECOND_US, -1)
             behind = np.searchsorted(np.array(log.places, np.int64), places, "right")
-            before_is_by_second = np.concatenate(([False], by_second))[behind]
-            after_is_by_second = np.concatenate((by_second, [False]))[behind]
-            lowest = np.concatenate(([_BOUNDS.min], moments_us))[behind]
-            highest = np.concatenate((moments_us - 1, [_BOUNDS.max]))[behind]
-            lowest[is_another | ~(goes_by_place | before_is_by_second)] = _BOUNDS.min
-            highest[is_another | ~(goes_by_place | after_is_by_second)] = _BOUNDS.max
+            before, after = np.maximum(behind - 1, 0), np.minimum(behind, len(moments_us) - 1)
+            follows_before, follows_after = (
+                ~is_another & (goes_by_place | by_second[at] | (moments_us[at] // _SECOND_US == seconds))
+                for at in (before, after)
+            )
+            lowest = np.where(follows_before & (behind > 0), moments_us[before], _BOUNDS.min)
+            highest = np.where(follows_after & (behind < len(moments_us)), moments_us[after] - 1, _BOUNDS.max)
             found[mine] = np.minimum(np.maximum(mine_us, lowest), highest)
         return found
 

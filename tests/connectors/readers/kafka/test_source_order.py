@@ -502,3 +502,15 @@ def test_what_is_read_once_more_has_its_statements_though_the_history_has_later_
     ]
     order.check_snapshot(_place(12), 900 * S, "dbz:0:1")
     assert SourceOrder([(100 * S, last)]).state(_place(14), 90 * S, "dbz:0:0") is None
+
+
+def test_seconds_of_a_snapshot_say_where_its_rows_are_among_statements_with_microseconds_but_in_their_own() -> None:
+    order = SourceOrder()
+    order.state(_place(200, gtid="uuid:50"), 100 * S + 7, "dbz:0:0")
+    copied = place_of(_compact({"source": _source(51, 900, 0), "op": "r"}))
+    assert copied is not None
+    # A snapshot of another replica stands before, and was read later.
+    assert [99 * S, 100 * S, 101 * S] == [_moment(order, copied, second * S) for second in (99, 100, 101)]
+    behind = place_of(_compact({"source": _source(201, 100, 0), "op": "r"}))
+    assert behind is not None
+    assert 100 * S + 7 == _moment(order, behind, 100 * S)
