@@ -113,6 +113,7 @@ class TopicScan:
         # Statements tell types as the source has them, where rows tell what their producer makes of them.
         self._schema_topic = settings.schema_topic
         self._order = SourceOrder() if order is None else order
+        self._taken: set[tuple[int | None, str, str, str]] = set()
         self._is_ordered = bool(settings.schema_topic) and has_source_order(settings.format)
         self._advice = advice_of(settings.format)
         self._keeps_unread = settings.keeps_unread
@@ -362,10 +363,14 @@ class TopicScan:
         if event.snapshot_source:
             self._order.check_snapshot(SourcePlace.parsed(event.snapshot_source), moment_us, place.gtid)
         if event.source:
-            stated_us = self._order.state(SourcePlace.parsed(event.source), moment_us, place.gtid)
-            if stated_us is None:
+            stated_at = SourcePlace.parsed(event.source)
+            stated_us = self._order.state(stated_at, moment_us, place.gtid)
+            # One statement about several tables is told as several ones.
+            taken = stated_us, stated_at.gtid or event.source, event.database, event.sql
+            if stated_us is None or taken in self._taken:
                 self._passed_over[partition][REPEATED] += 1
                 return
+            self._taken.add(taken)
             moment_us = stated_us
         time_us = self._stated_us[partition] = max(self._stated_us.get(partition, 0), moment_us)
         # What it changes may show in no message: the next row of each table is told again.

@@ -514,3 +514,39 @@ def test_seconds_of_a_snapshot_say_where_its_rows_are_among_statements_with_micr
     behind = place_of(_compact({"source": _source(201, 100, 0), "op": "r"}))
     assert behind is not None
     assert 100 * S + 7 == _moment(order, behind, 100 * S)
+
+
+def _of_table(table: str, message: Message) -> Message:
+    key, value = message
+    found = json.loads(value or b"")
+    found["payload"]["source"]["table"] = table
+    return key, _compact(found)
+
+
+NOTHING_DROPPED = _stated(12, 105, "DROP TABLE IF EXISTS u")
+U_MADE = _stated(13, 105, "CREATE TABLE u (id INT PRIMARY KEY, a INT)")
+
+
+def test_a_statement_that_had_nothing_to_do_is_not_executed_when_the_same_scan_has_it_again() -> None:
+    altered = _stated(16, 107, "ALTER TABLE u ADD COLUMN b INT")
+    rows = [
+        _of_table("u", _row(number, second, columns))
+        for number, second, columns in (
+            (14, 106, ("id", "a")),
+            (15, 106, ("id", "a")),
+            (17, 108, ("id", "a", "b")),
+        )
+    ]
+    step = (STATED, CREATED, NOTHING_DROPPED, U_MADE, altered, NOTHING_DROPPED, U_MADE, altered), ("t1", *rows)
+    assert [{2: [14, 15, 17]}] == list(_plans([*step]))
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_scan_takes_each_statement_of_a_place_once(goes_on: bool) -> None:
+    both = [_stated(12, 105, f"DROP TABLE IF EXISTS {name}") for name in ("u", "v")]
+    settings = KafkaSettings(brokers="", topics=("t0",), schema_topic=STATED)
+    scan = TopicScan({(STATED, 0): (0, 7)}, settings, order=SourceOrder(goes_on=goes_on))
+    scan.take((STATED, 0), batch_of([CREATED, *both, U_MADE, *both, U_MADE]))
+    assert [0, 1, 2, 3] == [item.place.offset for _, item in scan.found]
+    scan.complete()
+    assert {"repeated": 3} == dict(scan.ranges()[0].passed_over)
