@@ -72,6 +72,12 @@ class _Log:
             return number > self.numbers[at]
         return time_us // _SECOND_US > self.moments_us[at] // _SECOND_US
 
+    def counts_anew(self, at: int, place: SourcePlace) -> bool:
+        """Whether a statement that is newer than those from the number *at* on has no greater number of a GTID than one of them."""
+        server, number = place.transaction if place.gtid else (0, 0)
+        behind = zip(self.servers[at:], self.numbers[at:], strict=True)
+        return any(server and server == theirs and number <= at_number for theirs, at_number in behind)
+
 
 class SourceOrder:
     """Moments of statements and of rows.
@@ -85,11 +91,27 @@ class SourceOrder:
         self._goes_on = goes_on
         self._logs: dict[int, _Log] = {}
         self._last_us = -1
+        self._transactions: dict[str, int] = {}
+        # Of statements at places that have another order than their times: by log and place the moments.
+        self._apart: dict[tuple[int, int], int] = {}
         for moment_us, source in sorted(stated):
             if source:
-                self._last_us = max(self._last_us, moment_us)
                 place = SourcePlace.parsed(source)
-                self._log_of(place).add(place, moment_us, by_second=place.by_second)
+                log = self._log_of(place)
+                at = bisect_left(log.places, place.at)
+                is_exact = at < len(log.places) and not (place.by_second or log.by_second[at])
+                is_apart = is_exact and moment_us > log.moments_us[at]
+                self._take(place, moment_us, by_second=place.by_second, is_apart=is_apart)
+
+    def _take(self, place: SourcePlace, moment_us: int, *, by_second: bool, is_apart: bool = False) -> int:
+        self._last_us = max(self._last_us, moment_us)
+        if place.gtid:
+            self._transactions[place.gtid] = moment_us
+        if is_apart:
+            self._apart[place.log, place.at] = moment_us
+        else:
+            self._log_of(place).add(place, moment_us, by_second=by_second)
+        return moment_us
 
     def _log_of(self, place: SourcePlace) -> _Log:
         return self._logs.setdefault(place.log, _Log(place.unnamed_log))
@@ -104,13 +126,18 @@ class SourceOrder:
         """
         log, by_second = self._log_of(place), time_us % _SECOND_US == 0
         at = bisect_left(log.places, place.at)
+        is_there = at < len(log.places) and log.places[at] == place.at
+        known_us = self._transactions.get(place.gtid, -1)
+        if time_us <= known_us and not is_there:
+            return known_us  # another replica has sent it
         if at == len(log.places):
-            moment_us = self._last_us = max(time_us, self._last_us + 1)
-            log.add(place, moment_us, by_second=by_second)
-            return moment_us
+            return self._take(place, max(time_us, self._last_us + 1), by_second=by_second)
         if log.is_newer(at, place, time_us, by_second=by_second):
-            raise _begun_anew(place, where)
-        if log.places[at] == place.at:
+            if by_second or log.by_second[at] or log.counts_anew(at, place):
+                raise _begun_anew(place, where)
+            # Of another replica, whose files have other numbers. Microseconds are the order of rows too.
+            return self._take(place, time_us, by_second=False, is_apart=True)
+        if is_there:
             return log.moments_us[at]
         if self._goes_on:
             return None
@@ -136,8 +163,8 @@ class SourceOrder:
 
     def has(self, words: Sequence[int]) -> bool:
         """Whether a statement stands at a place, as :func:`place_of` has it."""
-        log = self._logs.get(words[3])
-        return log is not None and int(numbers_of(np.array([words[1]]), np.array([words[2]]))[0]) in log.places
+        log, at = self._logs.get(words[3]), int(numbers_of(np.array([words[1]]), np.array([words[2]]))[0])
+        return (log is not None and at in log.places) or (words[3], at) in self._apart
 
     @property
     def is_empty(self) -> bool:
@@ -193,6 +220,9 @@ class SourceOrder:
         """
         found = times_us.astype(np.int64, copy=True)
         logs = self._named(np.where(words[:, 0] > 0, words[:, 3], 0))
+        if self._apart:
+            apart_us = np.fromiter(self._apart.values(), np.int64)
+            _check_seconds(times_us, apart_us, np.zeros(len(apart_us), np.bool_), where)
         for number, log in self._logs.items():
             mine = np.flatnonzero(logs == number)
             moments_us, by_second = np.array(log.moments_us, np.int64), np.array(log.by_second, np.bool_)

@@ -550,3 +550,88 @@ def test_a_scan_takes_each_statement_of_a_place_once(goes_on: bool) -> None:
     assert [0, 1, 2, 3] == [item.place.offset for _, item in scan.found]
     scan.complete()
     assert {"repeated": 3} == dict(scan.ranges()[0].passed_over)
+
+
+def _moved() -> tuple[SourceOrder, SourceOrder]:
+    """Of statements that two replicas tell, whose files have other numbers: what has read them, and what the history tells."""
+    one, another = _place(500, gtid="uuid:50"), _place(90, gtid="uuid:60")
+    order = SourceOrder()
+    assert 100 * S + 7 == order.state(one, 100 * S + 7, "dbz:0:0")
+    assert 200 * S + 8 == order.state(another, 200 * S + 8, "dbz:0:1")
+    return order, SourceOrder([(100 * S + 7, str(one)), (200 * S + 8, str(another))])
+
+
+@pytest.mark.parametrize("known", [0, 1], ids=["read", "from the history"])
+def test_a_statement_of_another_replica_stands_by_its_microseconds(known: int) -> None:
+    order = _moved()[known]
+    rows = [(501, 51, 150 * S + 1), (89, 59, 200 * S + 7), (91, 61, 200 * S + 9), (510, 62, 201 * S + 1)]
+    for number, transaction, time_us in rows:
+        assert time_us == _moment(order, _words(number, 0, gtid=f"uuid:{transaction}"), time_us)
+    assert order.has(_words(90, 200))
+    # A snapshot tells seconds.
+    copied = place_of(_compact({"source": _source(91, 0, 0), "op": "r"}))
+    assert copied is not None
+    assert 201 * S == _moment(order, copied, 201 * S)
+    with pytest.raises(SourceError, match="either side"):
+        _moment(order, copied, 200 * S)
+
+
+@pytest.mark.parametrize("known", [0, 1], ids=["read", "from the history"])
+def test_what_another_replica_sends_again_has_the_moments_it_had(known: int) -> None:
+    order = _moved()[known]
+    assert 300 * S == order.state(_place(502, gtid="uuid:70"), 300 * S, "dbz:0:2")
+    again = [(_place(80, gtid="uuid:50"), 100 * S + 7), (_place(90, gtid="uuid:60"), 200 * S + 8)]
+    for place, time_us in (*again, (_place(500, gtid="uuid:50"), 100 * S + 7)):
+        assert time_us == order.state(place, time_us, "dbz:0:3")
+        assert time_us == order.state(place._replace(base="mysql-bin."), time_us, "dbz:0:4")
+
+
+def test_what_another_replica_sends_again_is_known_by_its_gtid_where_seconds_are_told() -> None:
+    order = SourceOrder()
+    moments = [order.state(_place(number, gtid=f"0-3-{number}"), 100 * S, "dbz:0:0") for number in (50, 51)]
+    for base in ("binlog.", "mysql-bin."):
+        again = [_place(number - 40, gtid=f"0-3-{number}")._replace(base=base) for number in (50, 51)]
+        assert moments == [order.state(place, 100 * S, "dbz:0:2") for place in again]
+
+
+def test_a_log_that_counts_its_transactions_anew_is_refused_though_microseconds_are_told() -> None:
+    order = SourceOrder()
+    order.state(_place(500, gtid="uuid:50"), 100 * S + 7, "dbz:0:0")
+    order.state(_place(510, gtid="other:50"), 110 * S + 7, "dbz:0:1")
+    for gtid in ("uuid:3", "uuid:50", "other:3"):
+        with pytest.raises(SourceError, match=r"begun anew.*dbz:0:2"):
+            order.state(_place(14, gtid=gtid), 900 * S + 1, "dbz:0:2")
+
+
+def _told_by_microsecond(message: Message, time_us: int, gtid: str) -> Message:
+    key, value = message
+    found = json.loads(value or b"")
+    source = found.get("payload", found)["source"]
+    source |= {"ts_ms": time_us // 1000, "ts_us": time_us, "gtid": gtid}
+    return key, _compact(found)
+
+
+def test_rows_are_on_their_side_of_a_statement_that_another_replica_tells() -> None:
+    sql = "ALTER TABLE t RENAME COLUMN a TO b", "DROP TABLE t"
+    first = _told_by_microsecond(CREATED, 90 * S + 1, "uuid:40")
+    renamed = _told_by_microsecond(_stated(500, 100, sql[0]), 100 * S + 7, "uuid:50")
+    dropped = _told_by_microsecond(_stated(90, 200, sql[1]), 200 * S + 8, "uuid:60")
+    rows = [
+        _told_by_microsecond(_row(number, 0, ("id", column)), time_us, f"uuid:{transaction}")
+        for number, column, time_us, transaction in (
+            (499, "a", 99 * S + 1, 49),
+            (501, "b", 101 * S + 1, 51),
+            (89, "b", 200 * S + 7, 59),
+            (91, "b", 200 * S + 9, 61),
+        )
+    ]
+    assert [{1: [499, 501]}, {1: [89], 2: [91]}, {2: [92]}] == list(
+        _plans(
+            [(STATED, first, renamed), ("t0", *rows[:2])],
+            [(STATED, dropped), ("t0", *rows[2:])],
+            [
+                (STATED, renamed, dropped),
+                ("t0", _told_by_microsecond(_row(92, 0, ("id", "b")), 300 * S + 1, "uuid:62")),
+            ],
+        )
+    )
