@@ -11,15 +11,17 @@ import numpy as np
 
 from connectors.readers.base import SchemaMet, Statement
 from connectors.readers.kafka.avro.sent import AvroSent
+from connectors.readers.kafka.debezium.envelope import SERVER
 from connectors.readers.kafka.debezium.schema_changes import creates_table
 from connectors.readers.kafka.decoders import advice_of, decoder_of, has_source_order, has_source_places, has_statements
 from connectors.readers.kafka.located.batches import LocatedRows, interleaved, never, runs_of
+from connectors.readers.kafka.located.source_words import row_words
 from connectors.readers.kafka.locators import scanning_locator_of
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent, Watermark
 from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlace, place_of
 from connectors.readers.kafka.repeats import Places, Repeats, hash_of
 from connectors.readers.kafka.row_times import RowTimes
-from connectors.readers.kafka.source_order import SourceOrder, row_words
+from connectors.readers.kafka.source_order import SourceOrder
 from historian.ddl import StatementContext
 from historian.errors import SourceError, UnsupportedEvent
 from historian.plans.plans import DOUBTFUL, LATE, REPEATED, UNREADABLE, PartitionRange
@@ -281,7 +283,7 @@ class TopicScan:
     def _note_times(self, partition: Partition, rows: LocatedRows) -> None:
         moments_us = rows.times
         if self._is_ordered and not self._order.is_empty:
-            moments_us = self._order.moments(row_words(rows), rows.times, f"{partition[0]}:{partition[1]}")
+            moments_us = self._order.moments(row_words(rows, SERVER), rows.times, f"{partition[0]}:{partition[1]}")
         self._note_read(partition, int(moments_us.max()))
         if promised_us := self._promised_us.get(partition, 0):
             late = rows.offsets[rows.times < promised_us]

@@ -18,15 +18,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlace, numbers_of, place_of
+from connectors.readers.kafka.messages.source_places import SourcePlace, numbers_of
 from historian.errors import SourceError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from connectors.readers.kafka.located.batches import LocatedRows
-
-__all__ = ["SourceOrder", "row_words"]
+__all__ = ["SourceOrder"]
 
 _SECOND_US = 1_000_000
 _ANOTHER = "leave source.schema_topic out, or start another connector with a store and targets of its own"
@@ -162,7 +160,7 @@ class SourceOrder:
                 raise _begun_anew(place, where)
 
     def has(self, words: Sequence[int]) -> bool:
-        """Whether a statement stands at a place, as :func:`place_of` has it."""
+        """Whether a statement stands at a place, as :func:`.source_places.place_of` has it."""
         log, at = self._logs.get(words[3]), int(numbers_of(np.array([words[1]]), np.array([words[2]]))[0])
         return (log is not None and at in log.places) or (words[3], at) in self._apart
 
@@ -212,7 +210,7 @@ class SourceOrder:
         """Of rows the moments, in UTC microseconds, which are their times where no place is told.
 
         Args:
-            words: of each row, as :func:`place_of` has them; zeros where no place is told.
+            words: of each row, as :func:`.source_places.place_of` has them; zeros where no place is told.
             where: names the partition in errors.
 
         Raises:
@@ -320,32 +318,3 @@ def _check_numbers(log: _Log, words: NDArray[np.int64], times_us: NDArray[np.int
                 expected="places in one server's log, or microseconds, as MySQL 8 with GTIDs tells them",
                 next_step=_ANOTHER,
             )
-
-
-def row_words(rows: LocatedRows) -> NDArray[np.int64]:
-    """Of rows that compiled code has found what :meth:`SourceOrder.moments` asks for: the server's id is looked up once for rows of one log."""
-    held, numbers = rows.places(), rows.program.row_messages[rows.begin : rows.end]
-    found = np.column_stack((held[:, 0], held[:, 3], held[:, 4], np.zeros(len(held), np.int64), held[:, 1], held[:, 2]))
-    alone = held[:, 0] == 0
-    for log in np.unique(held[~alone, 1]):
-        mine = np.flatnonzero(~alone & (held[:, 1] == log))
-        ends = [place_of(rows.texts[numbers[at]] or b"") for at in (mine[0], mine[-1])]
-        if ends[0] is None or ends[1] is None or ends[0][3] != ends[1][3]:
-            alone[mine] = True
-            continue
-        found[mine, 3] = ends[0][3]
-        if (held[mine, 2] == numbers_of(held[mine, 3], held[mine, 4])).all():
-            # Without GTIDs, changes of several servers may follow each other.
-            server = _server_text(rows.texts[numbers[mine[0]]])
-            alone[mine] = [not server or _server_text(rows.texts[numbers[at]]) != server for at in mine.tolist()]
-    # Snapshots have no place that tells repeats, but one that tells their order.
-    for at in np.flatnonzero(alone).tolist():
-        found[at] = place_of(rows.texts[numbers[at]] or b"") or NO_PLACE
-    return found
-
-
-def _server_text(value: bytes | None) -> bytes:
-    """The part of a message that names the server of its change; nothing where that is not found at once."""
-    value = value or b""
-    begin = value.find(b'"server_id":', value.rfind(b'"source":'))
-    return b"" if begin < 0 else value[begin : begin + 32].replace(b"}", b",").partition(b",")[0]

@@ -7,7 +7,8 @@ import itertools
 import json
 import random
 from collections.abc import Generator, Mapping
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -16,8 +17,9 @@ from connectors.readers.base import Statement
 from connectors.readers.kafka.client import KafkaSettings
 from connectors.readers.kafka.late_statements import with_passed
 from connectors.readers.kafka.located import batches as located_batches
+from connectors.readers.kafka.messages import source_places
 from connectors.readers.kafka.messages.batch import Batch
-from connectors.readers.kafka.messages.source_places import SourcePlace, place_of
+from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlace, place_of
 from connectors.readers.kafka.partitions import Partition
 from connectors.readers.kafka.reader import KafkaReader
 from connectors.readers.kafka.repeats import Places, Repeats
@@ -30,6 +32,9 @@ from historian.errors import SourceError
 from historian.positions.places import Place
 from historian.store import Store
 from logs.topic_streams import Message, batch_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 S = 1_000_000
 STATED = "dbz"
@@ -635,3 +640,75 @@ def test_rows_are_on_their_side_of_a_statement_that_another_replica_tells() -> N
             ],
         )
     )
+
+
+def _counted(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Messages whose place is looked up in their JSON, from now on."""
+    looked_up: list[bytes] = []
+
+    def loads(text: bytes) -> Any:
+        looked_up.append(text)
+        return json.loads(text)
+
+    monkeypatch.setattr(source_places, "json", SimpleNamespace(loads=loads))
+    return looked_up
+
+
+@pytest.mark.parametrize("kind", ["snapshot", "without GTIDs", "with GTIDs"])
+def test_places_of_rows_that_follow_each_other_are_found_without_looking_at_each(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements = [_stated(2000, 102, "TRUNCATE TABLE elsewhere")]
+    rows = [_copied(12, 100 + number // 100, number) for number in range(300)]
+    if kind != "snapshot":
+        rows = [_row(number, 101, ("id", "a")) for number in range(300, 600)]
+    if kind == "with GTIDs":
+        rows = [_told_by_microsecond(row, 101 * S + number, f"uuid:{number}") for number, row in enumerate(rows)]
+    settings = KafkaSettings(brokers="", topics=("t0",), schema_topic=STATED)
+    scan = TopicScan({(STATED, 0): (0, 1), ("t0", 0): (0, len(rows))}, settings)
+    scan.take((STATED, 0), batch_of(statements))
+    looked_up = _counted(monkeypatch)
+    scan.take(("t0", 0), batch_of(rows))
+    assert 1 <= len(looked_up) < 10
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", ["debezium_json", "debezium_json_schemaless"])
+def test_places_are_the_same_whether_rows_are_located_or_looked_at_one_by_one(
+    name: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = random.Random(seed)
+    messages: list[Message] = []
+    server, gtid = 3, "uuid:"
+    for number in range(400):
+        if numbers.random() < 0.1:
+            server, gtid = numbers.choice((3, 4, 30)), numbers.choice(("uuid:", "other:", ""))
+        if numbers.random() < 0.3:
+            messages.append(_copied(numbers.choice((12, 13, 120)), 100, number))
+            continue
+        key, value = _row(number, 101, ("id", "a"))
+        found = json.loads(value or b"")
+        found["payload"]["source"] |= {"server_id": server, "gtid": f"{gtid}{number}" if gtid else None}
+        if numbers.random() < 0.1:
+            found["payload"]["source"]["file"] = numbers.choice(("no number", "mysql-bin.000007", "caf\u00e9.000001"))
+        messages.append((key, _compact(found)))
+    if name == "debezium_json_schemaless":
+        messages = [
+            (_compact(json.loads(key or b"")["payload"]), _compact(json.loads(value or b"")["payload"]))
+            for key, value in messages
+        ]
+    found_words: list[NDArray[np.int64]] = []
+
+    def noted(order: SourceOrder, words: NDArray[np.int64], times_us: NDArray[np.int64], _: str) -> NDArray[np.int64]:
+        found_words.append(words)
+        return times_us
+
+    monkeypatch.setattr(SourceOrder, "moments", noted)
+    order = SourceOrder([(1, str(_place(1)))])
+    settings = KafkaSettings(brokers="", topics=("t0",), schema_topic=STATED, format=name)
+    scan = TopicScan({("t0", 0): (0, len(messages))}, settings, order=order)
+    monkeypatch.setattr(scan, "_moment_us", lambda *_: 1)
+    scan.take(("t0", 0), batch_of(messages))
+    expected = [list(place_of(value or b"") or NO_PLACE) for _, value in messages]
+    # What tells no schema is inferred from a message that is read alone.
+    assert expected[int(name == "debezium_json_schemaless") :] == np.concatenate(found_words).tolist()
