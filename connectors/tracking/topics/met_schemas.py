@@ -73,6 +73,7 @@ class MetSchemas:
         self._left: dict[TableName, list[Left]] | None = None
         self._ids: dict[TableName, int] = {}
         self._stopped: dict[TableName, int] = {}
+        self._named: dict[tuple[str, TableName], int] = {}
 
     def former(self, met: SchemaMet) -> Left | None:
         """The table that the row of *met* is of, where a statement that another partition brought before has ended that.
@@ -248,12 +249,29 @@ class MetSchemas:
         return self._known[table_id]
 
     def _note(self, key: tuple[str, int], met: SchemaMet, number: int, snapshot: Snapshot | None) -> None:
+        file, table_id = key
         passages = self._met.setdefault(key, [])
         held = self._last.get(key)
-        if not passages and held is not None and held.version == number and snapshot is None:
+        named = file, met.table
+        was = self._named[named] if named in self._named else self._last_named(file, met.table)
+        self._named[named] = table_id
+        # Behind rows of another table of that name, those of this one begin again.
+        is_back = was not in (None, table_id)
+        if not passages and not is_back and held is not None and held.version == number and snapshot is None:
             passages.append(held)  # goes on as it was
-        elif not passages or passages[-1].version != number or passages[-1].snapshot != snapshot:
-            passages.append(Passage(table_id=key[1], version=number, offset=met.place.offset, snapshot=snapshot))
+        elif not passages or is_back or passages[-1].version != number or passages[-1].snapshot != snapshot:
+            passages.append(Passage(table_id=table_id, version=number, offset=met.place.offset, snapshot=snapshot))
+
+    def _last_named(self, file: str, name: TableName) -> int | None:
+        """The table that rows of that name were of last, in a partition before the walk; None: there were none."""
+        ids = {version.table_id for version in self._history.versions(name)}
+        held = [self._last[file, table_id] for table_id in ids if (file, table_id) in self._last]
+        found = [each for each in held if not each.is_read or self._name_under(each) == name]
+        return max(found, key=lambda each: each.offset).table_id if len(held) > 1 and found else None
+
+    def _name_under(self, passage: Passage) -> TableName | None:
+        found = (each for each in self._history.versions_of(passage.table_id) if each.number == passage.version)
+        return next((each.name for each in found), None)
 
     def _with_schema(self, passage: Passage, planned: set[int]) -> Passage:
         if passage.snapshot is not None or passage.version in planned:

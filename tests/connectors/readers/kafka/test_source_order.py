@@ -122,12 +122,17 @@ class Topics:
         pass
 
 
-def _plans(*steps: list[Any]) -> Generator[dict[int, list[int]], None, None]:
+SETTINGS = KafkaSettings(brokers="", topics=("t*",), schema_topic=STATED)
+
+
+def _plans(
+    *steps: list[Any], settings: KafkaSettings = SETTINGS, limit_bytes: int | None = None
+) -> Generator[dict[int, list[int]], None, None]:
     """Of each plan the ids of rows by table, where each of *steps* sends what is told by topic, and then all is read."""
     log = Log(random.Random(0), 0)
     log.events = [((topic, 0), message) for step in steps for topic, *messages in step for message in messages]
     topics = Topics(log)
-    reader = KafkaReader(KafkaSettings(brokers="", topics=("t*",), schema_topic=STATED))
+    reader = KafkaReader(settings)
     reader._client = reader._administration = topics  # type: ignore[assignment]
     with contextlib.closing(Store.open("sqlite://")) as store:
         tracker = Tracker(
@@ -141,15 +146,15 @@ def _plans(*steps: list[Any]) -> Generator[dict[int, list[int]], None, None]:
         number = 0
         for step in steps:
             topics.send(sum(len(messages) for _, *messages in step))
-            while (plan := tracker.plan_after(number)) is not None:
+            while (plan := tracker.plan_after(number, limit_bytes=limit_bytes)) is not None:
                 number, found = plan.number, dict[int, list[int]]()
-                versions = {each.version: (table.table_id, each) for table in plan.tables for each in table.versions}
+                versions = {(table.table_id, each.version): each for table in plan.tables for each in table.versions}
                 for planned in plan.ranges:
                     for chunk in reader.read(planned, plan.tables):
-                        table_id, version = versions[chunk.version]
+                        version = versions[chunk.table_id, chunk.version]
                         assert version.snapshot is not None
                         key = next(physical_name(each.id) for each in version.snapshot.columns if each.name == "id")
-                        found.setdefault(table_id, []).extend(chunk.rows.column(key).to_pylist())
+                        found.setdefault(chunk.table_id, []).extend(chunk.rows.column(key).to_pylist())
                 yield found
         if store.stopped():
             yield {-1: [table_id for table_id, *_ in store.stopped()]}
@@ -712,3 +717,52 @@ def test_places_are_the_same_whether_rows_are_located_or_looked_at_one_by_one(
     expected = [list(place_of(value or b"") or NO_PLACE) for _, value in messages]
     # What tells no schema is inferred from a message that is read alone.
     assert expected[int(name == "debezium_json_schemaless") :] == np.concatenate(found_words).tolist()
+
+
+def test_a_row_of_a_dropped_table_that_is_sent_again_takes_no_later_rows_along() -> None:
+    anew = [_stated(14, 104, "DROP TABLE t"), _stated(15, 105, MADE)]
+    again = [_row(number, second, ("id", "a")) for number, second in ((13, 103), (16, 106), (17, 107), (18, 107))]
+    steps: list[list[Any]] = [
+        [(STATED, CREATED), ("t0", *_rows(12, 13, second=103))],
+        [(STATED, *anew), ("t0", *_rows(16, second=106))],
+        [(STATED, *anew), ("t0", *again)],
+        [("t0", *_rows(19, second=108))],
+    ]
+    assert [{1: [12, 13]}, {2: [16]}, {2: [16, 17, 18]}, {2: [19]}] == list(_plans(*steps))
+
+
+def _ticdc(second: int, key: int) -> Message:
+    row = {"id": str(key), "a": "1"}
+    told = {"database": "shop", "table": "t", "type": "INSERT", "isDdl": False, "es": 1000 * second, "pkNames": ["id"]}
+    return None, _compact({**told, "mysqlType": {"id": "int", "a": "int"}, "data": [row], "old": None})
+
+
+def _ticdc_ddl(second: int, sql: str) -> Message:
+    told = {"database": "shop", "table": "t", "type": "QUERY", "isDdl": True, "es": 1000 * second, "sql": sql}
+    return None, _compact({**told, "data": None, "old": None})
+
+
+@pytest.mark.parametrize("name", ["canal_json", "ticdc_canal_json"])
+def test_a_row_of_a_dropped_table_that_comes_by_another_partition_takes_no_later_rows_along(name: str) -> None:
+    anew = [_ticdc_ddl(104, "DROP TABLE t"), _ticdc_ddl(105, MADE)]
+    again = [_ticdc(second, key) for second, key in ((103, 13), (106, 16), (107, 17), (107, 18))]
+    steps: list[list[Any]] = [
+        [("t0", _ticdc_ddl(100, MADE), _ticdc(102, 12)), ("t1", _ticdc(103, 13))],
+        [("t0", *anew), ("t1", _ticdc(106, 16))],
+        [("t1", *again)],
+        [("t1", _ticdc(108, 19))],
+    ]
+    settings = KafkaSettings(brokers="", topics=("t*",), format=name)
+    assert [{1: [12, 13]}, {2: [16]}, {2: [16, 17, 18]}, {2: [19]}] == list(_plans(*steps, settings=settings))
+
+
+def test_a_row_of_a_renamed_table_that_comes_by_another_partition_stays_with_it() -> None:
+    other = _ticdc_ddl(101, "CREATE TABLE u (id INT PRIMARY KEY, a INT)")
+    again = [_ticdc(second, key) for second, key in ((103, 13), (106, 16), (107, 17))]
+    steps: list[list[Any]] = [
+        [("t0", _ticdc_ddl(100, MADE), other, _ticdc(102, 12)), ("t1", _ticdc(103, 13))],
+        [("t0", _ticdc_ddl(104, SWAPPED)), ("t1", _ticdc(106, 16))],
+        [("t1", *again)],
+    ]
+    settings = KafkaSettings(brokers="", topics=("t*",), format="ticdc_canal_json")
+    assert [{1: [12, 13]}, {2: [16]}, {1: [13], 2: [16, 17]}] == list(_plans(*steps, settings=settings))
