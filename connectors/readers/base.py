@@ -69,6 +69,7 @@ class Statement:
         apart: it stands in a partition of its own, so that its time alone says where it is among rows.
         source: where the source's log has it, as :attr:`historian.history.TimelineEntry.source`; then ``event_time_us`` follows that order.
         passed_by: partitions, as ``topic:partition``, of which a former plan has rows from behind it.
+        has_place: its text names its place in the source's log, so that this alone tells whether it comes again.
     """
 
     place: Place
@@ -78,6 +79,7 @@ class Statement:
     apart: bool = False
     source: str = ""
     passed_by: frozenset[str] = frozenset()
+    has_place: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -240,16 +240,13 @@ class TopicScan:
             return None
         ends = {}
         for at in self._ranges:
-            if at[0] == self._schema_topic:
-                offsets = [
-                    item.place.offset
-                    for moment_us, item in self.found
-                    if isinstance(item, Statement) and _partition(item.place) == at and moment_us >= first
-                ]
-            else:
-                begins = (times.first_from(first) for (where, _), times in self._row_times.items() if where == at)
-                offsets = [offset for offset in begins if offset is not None]
-            ends[at] = min((*offsets, self._reached[at]))
+            stated = (
+                item.place.offset
+                for moment_us, item in self.found
+                if isinstance(item, Statement) and _partition(item.place) == at and moment_us >= first
+            )
+            begins = (times.first_from(first) for (where, _), times in self._row_times.items() if where == at)
+            ends[at] = min((*stated, *(offset for offset in begins if offset is not None), self._reached[at]))
         return ends
 
     def _first_ahead(self) -> int | None:
@@ -329,7 +326,7 @@ class TopicScan:
                 if self._is_told_apart(partition, value or b""):
                     self._passed_over[partition]["no_row"] += 1
                     continue
-                self._take_statement(event, partition, place)
+                self._take_statement(event, value or b"", partition, place)
                 continue
             moment_us = self._moment_us(event, value or b"", place)
             self._note_read(partition, moment_us)
@@ -350,8 +347,8 @@ class TopicScan:
         words = place_of(value)
         return words is not None and self._order.has(words)
 
-    def _moment_us(self, event: Event, value: bytes, place: Place) -> int:
-        """The moment of a change among statements."""
+    def _moment_us(self, event: Event | SqlEvent, value: bytes, place: Place) -> int:
+        """The moment among statements of a change, or of a statement that stands among rows."""
         if not self._is_ordered or self._order.is_empty:
             return event.event_time_us
         words = np.array([place_of(value) or NO_PLACE], np.int64)
@@ -360,8 +357,9 @@ class TopicScan:
     def _times_of(self, partition: Partition, table: TableName) -> RowTimes:
         return self._row_times.setdefault((partition, table), RowTimes())
 
-    def _take_statement(self, event: SqlEvent, partition: Partition, place: Place) -> None:
-        moment_us = event.event_time_us
+    def _take_statement(self, event: SqlEvent, value: bytes, partition: Partition, place: Place) -> None:
+        is_apart = partition[0] == self._schema_topic
+        moment_us = event.event_time_us if is_apart else self._moment_us(event, value, place)
         if event.snapshot_source:
             self._order.check_snapshot(SourcePlace.parsed(event.snapshot_source), moment_us, place.gtid)
         if event.source:
@@ -374,6 +372,7 @@ class TopicScan:
                 return
             self._taken.add(taken)
             moment_us = stated_us
+        self._note_read(partition, moment_us)
         time_us = self._stated_us[partition] = max(self._stated_us.get(partition, 0), moment_us)
         # What it changes may show in no message: the next row of each table is told again.
         self._schemas.clear()
@@ -389,8 +388,9 @@ class TopicScan:
             event_time_us=moment_us,
             sql=event.sql,
             context=context,
-            apart=partition[0] == self._schema_topic and not event.source,
+            apart=is_apart and not event.source,
             source=event.source,
+            has_place=self._is_ordered and not is_apart and event.sql.endswith("*/"),
         )
         self.found.append((time_us, statement))
 

@@ -69,7 +69,7 @@ class MetSchemas:
         self._last = {key: passages[-1] for key, passages in held.items() if passages}
         self._met: dict[tuple[str, int], list[Passage]] = {}
         self._known: dict[int, list[_Known]] = {}
-        self._stated: set[tuple[str, int]] | None = None
+        self._stated: dict[str, set[int]] | None = None
         self._left: dict[TableName, list[Left]] | None = None
         self._ids: dict[TableName, int] = {}
         self._stopped: dict[TableName, int] = {}
@@ -147,8 +147,11 @@ class MetSchemas:
         messages tell what it did: of tables that are not known yet, or whose rows behind it came first, by another partition.
         """
         if self._stated is None:
-            self._stated = {(entry.statement, entry.event_time_us) for entry in self._history.entries}
-        if (printable(statement.sql), statement.event_time_us) in self._stated:
+            self._stated = {}
+            for entry in self._history.entries:
+                self._stated.setdefault(entry.statement, set()).add(entry.event_time_us)
+        stated_us = self._stated.get(printable(statement.sql), set())
+        if statement.event_time_us in stated_us or (statement.has_place and stated_us):
             return False
         if resolution.kind != "not_understood":
             return True
@@ -174,7 +177,7 @@ class MetSchemas:
     def stated(self, entry: TimelineEntry, before: Catalog, after: Catalog) -> None:
         """Notes the versions that *entry* makes, which is of a statement."""
         if self._stated is not None:
-            self._stated.add((entry.statement, entry.event_time_us))
+            self._stated.setdefault(entry.statement, set()).add(entry.event_time_us)
         if self._left is not None:
             self._leave((entry,))
         held = {snapshot.table_id: snapshot for snapshot in before.tables.values()}

@@ -126,9 +126,16 @@ SETTINGS = KafkaSettings(brokers="", topics=("t*",), schema_topic=STATED)
 
 
 def _plans(
-    *steps: list[Any], settings: KafkaSettings = SETTINGS, limit_bytes: int | None = None
+    *steps: list[Any],
+    settings: KafkaSettings = SETTINGS,
+    limit_bytes: int | None = None,
+    executed: list[str] | None = None,
 ) -> Generator[dict[int, list[int]], None, None]:
-    """Of each plan the ids of rows by table, where each of *steps* sends what is told by topic, and then all is read."""
+    """Of each plan the ids of rows by table, where each of *steps* sends what is told by topic, and then all is read.
+
+    Args:
+        executed: gets the statements of the history.
+    """
     log = Log(random.Random(0), 0)
     log.events = [((topic, 0), message) for step in steps for topic, *messages in step for message in messages]
     topics = Topics(log)
@@ -156,6 +163,8 @@ def _plans(
                         key = next(physical_name(each.id) for each in version.snapshot.columns if each.name == "id")
                         found.setdefault(chunk.table_id, []).extend(chunk.rows.column(key).to_pylist())
                 yield found
+        if executed is not None:
+            executed += [entry.statement for entry in tracker.history.entries if entry.statement]
         if store.stopped():
             yield {-1: [table_id for table_id, *_ in store.stopped()]}
 
@@ -766,3 +775,44 @@ def test_a_row_of_a_renamed_table_that_comes_by_another_partition_stays_with_it(
     ]
     settings = KafkaSettings(brokers="", topics=("t*",), format="ticdc_canal_json")
     assert [{1: [12, 13]}, {2: [16]}, {1: [13], 2: [16, 17]}] == list(_plans(*steps, settings=settings))
+
+
+def _truncate(number: int, second: int) -> Message:
+    """As Debezium tells it among rows, with ``skipped.operations=none``."""
+    _, value = _row(number, second, ("id", "a"))
+    message = json.loads(value or b"")
+    message["payload"] |= {"op": "t", "before": None, "after": None}
+    return None, _compact(message)
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_truncate_among_rows_does_not_overtake_a_statement_that_waits(others: int) -> None:
+    statements = [CREATED, _stated(13, 103, SWAPPED)]
+    rows = [*_rows(11, second=101), _truncate(15, 105), *_rows(16, second=106)]
+    ranges = {(STATED, 0): (0, 2), ("t0", 0): (0, 3)} | ({("t1", 0): (0, 9)} if others else {})
+    scan = TopicScan(ranges, SETTINGS)
+    scan.take((STATED, 0), batch_of(statements))
+    scan.take(("t0", 0), batch_of(rows[:2]))
+    # What was read up to behind the statement holds nothing back; what was not has the others wait where it stands.
+    assert ({(STATED, 0): 1, ("t0", 0): 1, ("t1", 0): 0} if others else None) == scan.waiting_ends()
+
+
+def test_a_truncate_among_rows_stands_where_the_log_has_it_among_statements_of_its_second() -> None:
+    renamed = _stated(15, 101, "RENAME TABLE t TO old, u TO t")
+    scan = TopicScan({(STATED, 0): (0, 2), ("t0", 0): (0, 3)}, SETTINGS)
+    scan.take((STATED, 0), batch_of([CREATED, renamed]))
+    scan.take(("t0", 0), batch_of([*_rows(11, second=101), _truncate(13, 101), _truncate(17, 101)]))
+    assert [(STATED, 0), ("t0", 0), ("t0", 1), (STATED, 1), ("t0", 2)] == [
+        (item.place.file.partition(":")[0], item.place.offset) for item in scan.in_order()
+    ]
+
+
+def test_a_truncate_among_rows_is_executed_once_though_a_statement_of_its_second_comes_before_it_is_sent_again() -> None:
+    truncated, executed = _truncate(13, 101), list[str]()
+    steps: list[list[Any]] = [
+        [(STATED, CREATED), ("t0", *_rows(11, second=100), truncated, *_rows(14, second=101))],
+        [(STATED, _stated(15, 101, "ALTER TABLE t RENAME COLUMN a TO b"))],
+        [("t0", truncated, _row(14, 101, ("id", "a")), _row(16, 102, ("id", "b")))],
+    ]
+    assert {1: [14, 16]} == list(_plans(*steps, executed=executed))[-1]
+    assert ["CREATE", "TRUNCATE", "ALTER"] == [sql.split()[0] for sql in executed]
