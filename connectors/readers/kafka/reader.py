@@ -178,6 +178,8 @@ class KafkaReader:
         self._fill(scan, {at: wanted[at] for at in wanted if at not in alone}, begins, limit_bytes)
         earlier = scan.waiting_ends()
         if earlier is not None:
+            cache.close(())
+            del scan
             yield from self.scan(start, until=_at(earlier))
             return
         scan.close()

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from connectors.readers.base import Statement
+from connectors.readers.base import Bound, Statement
+from connectors.readers.kafka import reader as kafka_reader
 from connectors.readers.kafka.client import KafkaSettings
 from connectors.readers.kafka.late_statements import with_passed
 from connectors.readers.kafka.located import batches as located_batches
+from connectors.readers.kafka.message_cache import Room
 from connectors.readers.kafka.messages import source_places
 from connectors.readers.kafka.messages.batch import Batch
 from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlace, place_of
@@ -29,6 +31,7 @@ from connectors.tracking.tracker import Tracker
 from historian.changelog.operations import physical_name
 from historian.ddl import StatementContext
 from historian.errors import SourceError
+from historian.positions import KAFKA, LogPosition, TopicOffsets
 from historian.positions.places import Place
 from historian.store import Store
 from logs.topic_streams import Message, batch_of
@@ -122,6 +125,7 @@ class Topics:
         pass
 
 
+FROM_THE_START = LogPosition(flavor=KAFKA, gtids=str(TopicOffsets.of({})), file="", offset=0)
 SETTINGS = KafkaSettings(brokers="", topics=("t*",), schema_topic=STATED)
 
 
@@ -816,3 +820,24 @@ def test_a_truncate_among_rows_is_executed_once_though_a_statement_of_its_second
     ]
     assert {1: [14, 16]} == list(_plans(*steps, executed=executed))[-1]
     assert ["CREATE", "TRUNCATE", "ALTER"] == [sql.split()[0] for sql in executed]
+
+
+def test_messages_of_a_plan_that_ends_before_a_statement_are_kept_though_there_is_room_for_one_scan_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = {"t0": _rows(11, 14), "t1": _rows(12, 15)}
+    log = Log(random.Random(0), 0)
+    statements = [CREATED, _stated(13, 105, "ALTER TABLE t RENAME COLUMN a TO b")]
+    log.events = [((STATED, 0), each) for each in statements]
+    log.events += [((topic, 0), each) for topic, of_topic in rows.items() for each in of_topic]
+    topics = Topics(log)
+    topics.send(len(log.events))
+    reader = KafkaReader(SETTINGS)
+    reader._client = reader._administration = topics  # type: ignore[assignment]
+    reader.keeps_scans = True
+    wanted = {(STATED, 0): (0, 2), ("t0", 0): (0, 2)}
+    scanned = sum(batch.size_bytes for _, batch in topics.batches(wanted))
+    monkeypatch.setattr(kafka_reader, "ROOM", Room(scanned))
+    (bound,) = [each for each in reader.scan(FROM_THE_START, limit_bytes=1) if isinstance(each, Bound)]
+    assert {STATED, "t0"} == {planned.topic for planned in bound.partitions}
+    assert all(reader.cached(planned) is not None for planned in bound.partitions)
