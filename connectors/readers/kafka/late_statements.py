@@ -34,16 +34,19 @@ def _noted(statement: Statement, marks: SourceMarks) -> Statement:
     if not statement.source:
         return statement
     place = SourcePlace.parsed(statement.source)
-    passed = (name for name, mark in marks.items() if _is_passed(place, statement.event_time_us, mark))
+    passed = (name for name, mark in marks.items() if _is_passed(place, statement.context.time_us, mark))
     return replace(statement, passed_by=frozenset(passed))
 
 
-def _is_passed(place: SourcePlace, moment_us: int, mark: SourceMark) -> bool:
-    """Whether a partition has rows from behind a statement; by microseconds, else by numbers, else where its second does not exclude it."""
+def _is_passed(place: SourcePlace, time_us: int, mark: SourceMark) -> bool:
+    """Whether a partition has rows from behind a statement; by microseconds, else by numbers, else where its second does not exclude it.
+
+    *time_us* is the statement's own. Behind a server whose clock was ahead its moment is later, and rows behind it are not.
+    """
     if not place.by_second and mark.time_us % _SECOND_US:
-        return mark.time_us > moment_us
+        return mark.time_us > time_us
     server, number = place.transaction
     of_server = next((each.highest for each in mark.passes if each.server == server), None)
     if of_server is not None:
         return of_server > number
-    return mark.time_us // _SECOND_US >= moment_us // _SECOND_US
+    return mark.time_us // _SECOND_US >= time_us // _SECOND_US

@@ -214,7 +214,8 @@ class SourceOrder:
             where: names the partition in errors.
 
         Raises:
-            SourceError: a row may be on either side of a statement, whose log is another one and tells seconds alone.
+            SourceError: a row may be on either side of a statement, whose log is another one and tells seconds alone. Or it is much later than
+                a statement before which it stands, so that the log was begun anew.
         """
         found = times_us.astype(np.int64, copy=True)
         logs = self._named(np.where(words[:, 0] > 0, words[:, 3], 0))
@@ -244,6 +245,9 @@ class SourceOrder:
             )
             lowest = np.where(follows_before & (behind > 0), moments_us[before], _BOUNDS.min)
             highest = np.where(follows_after & (behind < len(moments_us)), moments_us[after] - 1, _BOUNDS.max)
+            _check_not_anew(
+                mine_us[~is_told_alone & ~by_second[after]], highest[~is_told_alone & ~by_second[after]], where
+            )
             found[mine] = np.minimum(np.maximum(mine_us, lowest), highest)
         return found
 
@@ -301,6 +305,19 @@ def _check_seconds(
             "a row and a statement of one second stand in logs of different servers, or one tells no place: the row may be on either side",
             where=where,
             expected="places in one server's log, or microseconds, as MySQL 8 with GTIDs tells them",
+            next_step=_ANOTHER,
+        )
+
+
+def _check_not_anew(times_us: NDArray[np.int64], highest_us: NDArray[np.int64], where: str) -> None:
+    """Refuses rows that are later than statements before which they stand, where both tell microseconds: by more than commits of one moment are."""
+    is_later = times_us // _SECOND_US > highest_us // _SECOND_US + 1
+    if is_later.any():
+        raise SourceError(
+            "the source's log was begun anew: a row stands before a statement that was executed earlier",
+            where=where,
+            expected="one log, whose files and transactions are numbered on",
+            found=f"a row of {int(times_us[is_later][0])} µs before a statement of {int(highest_us[is_later][0]) + 1} µs",
             next_step=_ANOTHER,
         )
 

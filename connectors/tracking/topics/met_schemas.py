@@ -164,9 +164,9 @@ class MetSchemas:
         """The table whose rows *edit* parts from those of before, where nobody can say any more which ones came before *statement*; else None."""
         if isinstance(edit, DropTable | TruncateTable) and statement.apart:
             return edit.table
-        passed = {table_id for file, table_id in self._last if file in statement.passed_by}
-        if not passed or not isinstance(edit, CreateTable | DropTable | RenameTable | TruncateTable):
+        if not statement.passed_by or not isinstance(edit, CreateTable | DropTable | RenameTable | TruncateTable):
             return None
+        passed = {table_id for file, table_id in self._last if file in statement.passed_by}
         table, table_id = (edit.snapshot.name, 0) if isinstance(edit, CreateTable) else (edit.table, edit.table_id)
         # Rows that came early under a name are with the table that had it.
         name = edit.new if isinstance(edit, RenameTable) else table

@@ -389,18 +389,21 @@ def test_a_table_stops_that_a_statement_empties_which_comes_later_than_rows_behi
         ("uuid:50", 5, _source(14, 104, gtid="uuid:7"), 104 * S + 6, True),
     ],
 )
+@pytest.mark.parametrize("ahead", [0, 60])
 def test_a_partition_has_passed_a_statement(
-    gtid: str | None, second: int, row: dict[str, Any], time_us: int, is_passed: bool
+    gtid: str | None, second: int, row: dict[str, Any], time_us: int, is_passed: bool, ahead: int
 ) -> None:
     repeats, places = Repeats(None), Places(1)
     places.note(0, _compact({"source": row, "op": "c"}), time_us)
     repeats.take(places, batch_of([(None, b"{}")]).values)
     assert repeats.mark is not None
     source = str(_place(13, gtid=gtid)._replace(by_second=not second))
-    place = Place(gtid="dbz:0:1", file="dbz:0", offset=1, ordinal=0)
-    context = StatementContext(database="shop", charset="utf8mb4", collation="utf8mb4_bin")
-    statement = Statement(place=place, event_time_us=104 * S + second, sql="TRUNCATE t", context=context, source=source)
-    ((_, found),) = with_passed([(104 * S + second, statement)], {"t0:0": repeats.mark})
+    place, own_us = Place(gtid="dbz:0:1", file="dbz:0", offset=1, ordinal=0), 104 * S + second
+    context = StatementContext(database="shop", charset="utf8mb4", collation="utf8mb4_bin", time_us=own_us)
+    # Behind a server whose clock was ahead, the moment is later than the time.
+    moment_us = own_us + ahead * S
+    statement = Statement(place=place, event_time_us=moment_us, sql="TRUNCATE t", context=context, source=source)
+    ((_, found),) = with_passed([(moment_us, statement)], {"t0:0": repeats.mark})
     assert isinstance(found, Statement)
     assert is_passed == bool(found.passed_by)
 
@@ -811,7 +814,9 @@ def test_a_truncate_among_rows_stands_where_the_log_has_it_among_statements_of_i
     ]
 
 
-def test_a_truncate_among_rows_is_executed_once_though_a_statement_of_its_second_comes_before_it_is_sent_again() -> None:
+def test_a_truncate_among_rows_is_executed_once_though_a_statement_of_its_second_comes_before_it_is_sent_again() -> (
+    None
+):
     truncated, executed = _truncate(13, 101), list[str]()
     steps: list[list[Any]] = [
         [(STATED, CREATED), ("t0", *_rows(11, second=100), truncated, *_rows(14, second=101))],
@@ -841,3 +846,33 @@ def test_messages_of_a_plan_that_ends_before_a_statement_are_kept_though_there_i
     (bound,) = [each for each in reader.scan(FROM_THE_START, limit_bytes=1) if isinstance(each, Bound)]
     assert {STATED, "t0"} == {planned.topic for planned in bound.partitions}
     assert all(reader.cached(planned) is not None for planned in bound.partitions)
+
+
+@pytest.mark.parametrize("number, second", [(12, 900), (499, 102)])
+def test_a_row_is_refused_that_is_later_than_a_statement_before_which_place_and_gtid_have_it(
+    number: int, second: int
+) -> None:
+    order = SourceOrder()
+    order.state(_place(500, gtid="uuid:50"), 100 * S + 7, "dbz:0:0")
+    # Commits of one moment, or a clock that was set.
+    assert 100 * S + 6 == _moment(order, _words(499, 100, gtid="uuid:49"), 100 * S + 900_000)
+    with pytest.raises(SourceError, match=r"begun anew.*t:0"):
+        _moment(order, _words(number, 0, gtid="uuid:3"), second * S + 1)
+
+
+@pytest.mark.parametrize("transaction", [3, 12])
+def test_rows_behind_reset_master_are_not_taken_for_those_that_a_truncate_has_emptied(transaction: int) -> None:
+    def told(message: Message, second: int, number: int) -> Message:
+        return _told_by_microsecond(message, second * S + 1, f"uuid:{number}")
+
+    truncated = told(_stated(500, 0, "TRUNCATE TABLE t"), 200, 50)
+    plans = _plans(
+        [(STATED, told(CREATED, 100, 10), truncated), ("t0", told(_rows(501)[0], 201, 51))],
+        [("t0", told(_rows(12)[0], 900, transaction))],
+    )
+    assert {1: [501]} == next(plans)
+    if transaction == 3:  # its number shows another log than its place does
+        assert {1: [12]} == next(plans)
+    else:
+        with pytest.raises(SourceError, match=r"begun anew.*t0:0"):
+            next(plans)
