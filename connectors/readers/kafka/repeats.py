@@ -203,12 +203,15 @@ class Repeats:
         )
 
     @property
-    def newest(self) -> tuple[int, int, int]:
-        """Of the newest change the server and the place, as a number; the latest time of all, UTC microseconds. Zeros where none came."""
+    def newest(self) -> tuple[int, int, int, int]:
+        """Of the newest change the server, the transaction's number, and the place as a number; the latest time of all, UTC microseconds.
+
+        Zeros where none came.
+        """
         if not self._place:
-            return 0, 0, 0
-        server, _, file, offset, _ = self._place
-        return server, (file << _OFFSET_BITS) + offset, self._time_us
+            return 0, 0, 0, 0
+        server, number, file, offset, _ = self._place
+        return server, number, (file << _OFFSET_BITS) + offset, self._time_us
 
     def take(self, places: Places, values: Texts) -> Told:
         """Tells of the next messages."""

@@ -170,15 +170,16 @@ class SourceOrder:
         return not self._logs
 
     def check_goes_on(
-        self, words: NDArray[np.int64], times_us: NDArray[np.int64], newest: tuple[int, int, int], where: str
+        self, words: NDArray[np.int64], times_us: NDArray[np.int64], newest: tuple[int, int, int, int], where: str
     ) -> None:
         """Refuses changes of a partition that are new, and stand before what came.
 
         Their log is another one, so that places say nothing of them. What a producer sends again is no later than all that came.
+        Where statements have GTIDs of the same server, a change of another replica's log has a greater number.
 
         Args:
             words: of changes, in their order, as :class:`.repeats.Places` has them.
-            newest: of the partition's newest change before, the server as there and the place as a number; the latest time of all before.
+            newest: of the partition before, as :attr:`.repeats.Repeats.newest`.
             where: names the partition in errors.
 
         Raises:
@@ -186,23 +187,27 @@ class SourceOrder:
         """
         if not any(any(log.by_second) for log in self._logs.values()):
             return
-        # GTIDs of statements say more.
         compared = {server for log in self._logs.values() for server in log.servers}
         told = words[:, 0] > 0
-        for server in set(np.unique(words[told, 1]).tolist()) - compared:
+        for server in set(np.unique(words[told, 1]).tolist()):
             mine = told & (words[:, 1] == server)
-            begin = newest[1] if newest[0] == server else _BOUNDS.min
+            begin_number, begin = newest[1:3] if newest[0] == server else (_BOUNDS.min, _BOUNDS.min)
             places = np.concatenate(([begin], numbers_of(words[mine, 3], words[mine, 4])))
-            latest_us = np.maximum.accumulate(np.concatenate(([newest[2]], times_us[mine])))
+            latest_us = np.maximum.accumulate(np.concatenate(([newest[3]], times_us[mine])))
+            is_later = latest_us[1:] > latest_us[:-1]
             highest = np.maximum.accumulate(places)[:-1]
-            is_anew = (places[1:] < highest) & (latest_us[1:] > latest_us[:-1])
-            falls = (highest >> 32 == places[1:] >> 32) & (places[:-1] - places[1:] > _WRAP)
-            if (is_anew | falls).any():
+            is_anew = (places[1:] < highest) & is_later
+            if server in compared:
+                most = np.maximum.accumulate(np.concatenate(([begin_number], words[mine, 2])))[:-1]
+                is_anew &= words[mine, 2] < most
+            else:
+                is_anew |= (highest >> 32 == places[1:] >> 32) & (places[:-1] - places[1:] > _WRAP)
+            if is_anew.any():
                 raise SourceError(
                     "the source's log was begun anew: changes that are new stand before what came",
                     where=where,
-                    expected="one server's log, whose files are numbered on; or GTIDs, in rows and statements",
-                    found=f"offset {int(words[mine, 4][is_anew | falls][0])} of file {int(words[mine, 3][is_anew | falls][0])}",
+                    expected="one server's log, whose files are numbered on; or GTIDs that go on, in rows and statements",
+                    found=f"offset {int(words[mine, 4][is_anew][0])} of file {int(words[mine, 3][is_anew][0])}",
                     next_step=_ANOTHER,
                 )
 

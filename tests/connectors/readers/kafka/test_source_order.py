@@ -497,11 +497,11 @@ def test_offsets_that_begin_anew_within_a_file_are_refused() -> None:
     order = SourceOrder()
     order.state(_place(20), 100 * S, "dbz:0:0")
     words = np.array([[1, 7, 0, 2, offset, 0] for offset in (4_294_967_000, 4_294_967_200, 500)])
-    order.check_goes_on(words[:2], np.array([101 * S] * 2), (7, 2 << 32, 101 * S), "t:0")
+    order.check_goes_on(words[:2], np.array([101 * S] * 2), (7, 0, 2 << 32, 101 * S), "t:0")
     with pytest.raises(SourceError, match=r"begun anew.*t:0.*offset 500 of file 2"):
-        order.check_goes_on(words, np.array([101 * S] * 3), (7, 2 << 32, 101 * S), "t:0")
+        order.check_goes_on(words, np.array([101 * S] * 3), (7, 0, 2 << 32, 101 * S), "t:0")
     with pytest.raises(SourceError, match="begun anew"):
-        order.check_goes_on(words[2:], np.array([101 * S]), (7, (2 << 32) + 4_294_967_200, 101 * S), "t:0")
+        order.check_goes_on(words[2:], np.array([101 * S]), (7, 0, (2 << 32) + 4_294_967_200, 101 * S), "t:0")
 
 
 @pytest.mark.parametrize("fewest_located", [0, 1_000_000], ids=["located", "one by one"])
@@ -876,3 +876,30 @@ def test_rows_behind_reset_master_are_not_taken_for_those_that_a_truncate_has_em
     else:
         with pytest.raises(SourceError, match=r"begun anew.*t0:0"):
             next(plans)
+
+
+def _with_gtid(message: Message, gtid: str) -> Message:
+    key, value = message
+    found = json.loads(value or b"")
+    found.get("payload", found)["source"]["gtid"] = gtid
+    return key, _compact(found)
+
+
+@pytest.mark.parametrize("behind", [0, 1], ids=["one plan", "another plan"])
+def test_rows_of_a_log_that_counts_its_transactions_anew_are_refused_where_seconds_are_told(behind: int) -> None:
+    made = _with_gtid(CREATED, "0-3-10"), _with_gtid(_stated(502, 102, "TRUNCATE TABLE t"), "0-3-50")
+    told = ((501, 101, 49), (503, 103, 51), (12, 900, 12))
+    rows = [_with_gtid(_row(number, second, ("id", "a")), f"0-3-{seq}") for number, second, seq in told]
+    first, second = rows[: 3 - behind], rows[3 - behind :]
+    plans = _plans([(STATED, *made), ("t0", *first)], [("t0", *second)])
+    if behind:
+        assert {1: [501, 503]} == next(plans)
+    with pytest.raises(SourceError, match=r"begun anew.*t0:0"):
+        next(plans)
+
+
+def test_rows_of_another_replica_with_gtids_that_go_on_are_read_though_their_places_are_before() -> None:
+    made = _with_gtid(CREATED, "0-3-10"), _with_gtid(_stated(502, 102, "TRUNCATE TABLE t"), "0-3-50")
+    told = ((501, 101, 49), (503, 103, 51), (12, 900, 52))
+    rows = [_with_gtid(_row(number, second, ("id", "a")), f"0-3-{seq}") for number, second, seq in told]
+    assert {1: [12]} == list(_plans([(STATED, *made), ("t0", *rows[:2])], [("t0", *rows[2:])]))[-1]
