@@ -340,28 +340,10 @@ class Walk:
 
     def _schema_met(self, met: SchemaMet) -> None:
         assert self.topics is not None  # noqa: S101 - whoever walks topics gives it
-        latest = self.catalog.tables.get(met.table)
-        stopped, is_unknown = self._stopped.get(met.table), latest is None and met.table in self.catalog.unknown
-        if is_unknown or (latest is not None and latest.table_id == stopped):
-            if stopped is not None:  # else its rows would be read under what its partition had before
-                self.topics.passes_over(met, stopped)
-            return  # what it became is told, but not what became of its rows
-        former = self.topics.former(met)
-        if former is not None and not former.has_rows:
-            self.topics.passes_over(met, former.table_id)
-            _log.info(
-                "%s: rows at %s are from before it was dropped or emptied; they are passed over",
-                met.table,
-                met.place,
-                extra={"table": str(met.table)},
-            )
+        found = self.topics.table_of(met, self.catalog, self._stopped.get(met.table))
+        if found is None:
             return
-        is_late = former is not None and (latest is None or latest.table_id != former.table_id)
-        if former is not None and is_late:
-            latest = next((each for each in self.catalog.tables.values() if each.table_id == former.table_id), None)
-            if latest is None:
-                self.topics.passes_over(met, former.table_id)
-                return
+        latest, is_late = found
         if latest is None or not self.topics.passes(met, latest, is_late=is_late):
             try:
                 whole = completed(met, latest)

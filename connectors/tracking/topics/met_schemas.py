@@ -7,29 +7,29 @@ others have left. It makes no version: its rows go on by the ids that their colu
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectors.readers.base import SchemaMet, Statement
 from connectors.tracking.topics.edits import fits
+from connectors.tracking.topics.former_tables import FormerTables
 from historian.charsets.client_text import printable
 from historian.ddl import Resolution
 from historian.history.versions import in_force
 from historian.plans.plans import PartitionRange, Passage, PlannedTable
-from historian.schema.edits import CreateTable, DropTable, Edit, ForgetTable, RenameTable, TruncateTable
-from historian.schema.gaps import ResumeTable
+from historian.schema.edits import CreateTable, DropTable, Edit, RenameTable, TruncateTable
 from historian.schema.snapshots import Catalog, Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from historian.history.history import History
     from historian.history.timeline import TimelineEntry
     from historian.names import TableName
     from historian.plans.passages import Passages
-    from historian.positions.places import Place
 
-__all__ = ["Left", "MetSchemas"]
+__all__ = ["MetSchemas"]
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +40,6 @@ class _Known:
     snapshot: Snapshot
     event_time_us: int
     by_statement: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """A table that had a name, or rows, until a statement renamed, dropped or emptied it.
-
-    Attributes:
-        has_rows: those from before the statement go on being its rows.
-    """
-
-    table_id: int
-    has_rows: bool
-    place: Place
-    event_time_us: int
 
 
 class MetSchemas:
@@ -70,28 +56,41 @@ class MetSchemas:
         self._met: dict[tuple[str, int], list[Passage]] = {}
         self._known: dict[int, list[_Known]] = {}
         self._stated: dict[str, set[int]] | None = None
-        self._left: dict[TableName, list[Left]] | None = None
-        self._ids: dict[TableName, int] = {}
-        self._stopped: dict[TableName, int] = {}
+        self._former = FormerTables(history)
         self._named: dict[tuple[str, TableName], int] = {}
 
-    def former(self, met: SchemaMet) -> Left | None:
-        """The table that the row of *met* is of, where a statement that another partition brought before has ended that.
+    def table_of(self, met: SchemaMet, catalog: Catalog, stopped: int | None) -> tuple[Snapshot | None, bool] | None:
+        """The table that the rows of *met* are of, and whether it had that name once; None: they come to nobody, which is noted.
 
-        None where none has: the row is of the table that has the name now.
+        Args:
+            catalog: by now.
+            stopped: the table that stopped under that name.
         """
-        if self._left is None:
-            self._left = {}
-            self._leave(self._history.entries)
-        return next(
-            (
-                each
-                for each in self._left.get(met.table, ())
-                # Behind the statement in its own partition a row is a later one, whatever its time says.
-                if each.event_time_us > met.event_time_us and not _stands_before(each.place, met.place)
-            ),
-            None,
-        )
+        latest = catalog.tables.get(met.table)
+        is_unknown = latest is None and met.table in catalog.unknown
+        if is_unknown or (latest is not None and latest.table_id == stopped):
+            if stopped is not None:  # else its rows would be read under what its partition had before
+                self.passes_over(met, stopped)
+            return None  # what it became is told, but not what became of its rows
+        former = self._former.of(met)
+        if former is None:
+            return latest, False
+        if not former.has_rows:
+            self.passes_over(met, former.table_id)
+            _log.info(
+                "%s: rows at %s are from before it was dropped or emptied; they are passed over",
+                met.table,
+                met.place,
+                extra={"table": str(met.table)},
+            )
+            return None
+        if latest is not None and latest.table_id == former.table_id:
+            return latest, False
+        latest = next((each for each in catalog.tables.values() if each.table_id == former.table_id), None)
+        if latest is None:
+            self.passes_over(met, former.table_id)
+            return None
+        return latest, True
 
     def passes(self, met: SchemaMet, latest: Snapshot, *, is_late: bool = False) -> bool:
         """Notes to which known version the partition of *met* passes; False: to none, it has a new one.
@@ -178,8 +177,7 @@ class MetSchemas:
         """Notes the versions that *entry* makes, which is of a statement."""
         if self._stated is not None:
             self._stated.setdefault(entry.statement, set()).add(entry.event_time_us)
-        if self._left is not None:
-            self._leave((entry,))
+        self._former.note(entry)
         held = {snapshot.table_id: snapshot for snapshot in before.tables.values()}
         # Rows behind a TRUNCATE stay, so it is a version though the schema is the same.
         emptied = {edit.table for edit in entry.edits if isinstance(edit, TruncateTable)}
@@ -188,31 +186,6 @@ class MetSchemas:
                 known = self._versions(snapshot.table_id)
                 if all(each.number != entry.number for each in known):
                     known.append(_Known(entry.number, snapshot, entry.event_time_us, by_statement=True))
-
-    def _leave(self, entries: Iterable[TimelineEntry]) -> None:
-        assert self._left is not None  # noqa: S101 whoever asks has begun it
-        for entry in entries:
-            for edit in entry.edits:
-                if isinstance(edit, CreateTable):
-                    self._made(edit.snapshot, entry)
-                elif isinstance(edit, ForgetTable) and edit.table in self._ids:
-                    self._stopped[edit.table] = self._ids[edit.table]
-                elif isinstance(edit, ResumeTable):
-                    self._stopped.pop(edit.table, None)
-                elif isinstance(edit, (DropTable, RenameTable, TruncateTable)) and entry.place is not None:
-                    left = Left(edit.table_id, isinstance(edit, RenameTable), entry.place, entry.event_time_us)
-                    self._left.setdefault(edit.table, []).append(left)
-                    if isinstance(edit, RenameTable):
-                        self._ids[edit.new] = edit.table_id
-
-    def _made(self, snapshot: Snapshot, entry: TimelineEntry) -> None:
-        """Notes a table that is made. One that had its name and stopped has no row from there on, though no edit drops it."""
-        assert self._left is not None  # noqa: S101 whoever asks has begun it
-        stopped = self._stopped.pop(snapshot.name, None)
-        if stopped is not None and entry.place is not None:
-            left = Left(stopped, False, entry.place, entry.event_time_us)
-            self._left.setdefault(snapshot.name, []).append(left)
-        self._ids[snapshot.name] = snapshot.table_id
 
     def _told_behind(self, snapshot: Snapshot, statement: Statement) -> bool:
         last = self._versions(snapshot.table_id)[-1]
@@ -292,7 +265,3 @@ class MetSchemas:
         ids = {column.name: column.id for each in known for column in each.snapshot.columns}
         columns = tuple(replace(each, id=ids[each.name]) for each in met.columns if each.name in ids)
         return replace(last, columns=columns)
-
-
-def _stands_before(statement: Place, row: Place) -> bool:
-    return statement.file == row.file and statement.offset < row.offset

@@ -747,10 +747,10 @@ def test_a_row_of_a_dropped_table_that_is_sent_again_takes_no_later_rows_along()
     assert [{1: [12, 13]}, {2: [16]}, {2: [16, 17, 18]}, {2: [19]}] == list(_plans(*steps))
 
 
-def _ticdc(second: int, key: int) -> Message:
-    row = {"id": str(key), "a": "1"}
+def _ticdc(second: int, key: int, column: str = "a") -> Message:
+    row = {"id": str(key), column: "1"}
     told = {"database": "shop", "table": "t", "type": "INSERT", "isDdl": False, "es": 1000 * second, "pkNames": ["id"]}
-    return None, _compact({**told, "mysqlType": {"id": "int", "a": "int"}, "data": [row], "old": None})
+    return None, _compact({**told, "mysqlType": {"id": "int", column: "int"}, "data": [row], "old": None})
 
 
 def _ticdc_ddl(second: int, sql: str) -> Message:
@@ -770,6 +770,16 @@ def test_a_row_of_a_dropped_table_that_comes_by_another_partition_takes_no_later
     ]
     settings = KafkaSettings(brokers="", topics=("t*",), format=name)
     assert [{1: [12, 13]}, {2: [16]}, {2: [16, 17, 18]}, {2: [19]}] == list(_plans(*steps, settings=settings))
+
+
+def test_a_row_of_a_table_that_was_dropped_in_the_same_plan_is_none_of_the_table_that_is_made_anew() -> None:
+    anew = [_ticdc_ddl(104, "DROP TABLE t"), _ticdc_ddl(105, "CREATE TABLE t (id INT PRIMARY KEY, b INT)")]
+    steps: list[list[Any]] = [
+        [("t0", _ticdc_ddl(100, MADE), _ticdc(102, 12)), ("t1", _ticdc(103, 13))],
+        [("t0", *anew), ("t1", _ticdc(106, 16, "b"), _ticdc(103, 13), _ticdc(107, 17, "b"))],
+    ]
+    settings = KafkaSettings(brokers="", topics=("t*",), format="ticdc_canal_json")
+    assert [{1: [12, 13]}, {2: [16, 17]}] == list(_plans(*steps, settings=settings))
 
 
 def test_a_row_of_a_renamed_table_that_comes_by_another_partition_stays_with_it() -> None:
