@@ -11,9 +11,10 @@ import numpy as np
 
 from connectors.readers.base import SchemaMet, Statement
 from connectors.readers.kafka.avro.sent import AvroSent
+from connectors.readers.kafka.crossings import Crossings
 from connectors.readers.kafka.debezium.envelope import SERVER
-from connectors.readers.kafka.debezium.schema_changes import creates_table
 from connectors.readers.kafka.decoders import advice_of, decoder_of, has_source_order, has_source_places, has_statements
+from connectors.readers.kafka.formats.decoder import FlatDecoder
 from connectors.readers.kafka.located.batches import LocatedRows, interleaved, never, runs_of
 from connectors.readers.kafka.located.source_words import row_words
 from connectors.readers.kafka.locators import scanning_locator_of
@@ -22,8 +23,9 @@ from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlac
 from connectors.readers.kafka.repeats import Places, Repeats, hash_of
 from connectors.readers.kafka.row_times import RowTimes
 from connectors.readers.kafka.source_order import SourceOrder
+from connectors.readers.kafka.statements_ahead import first_ahead
 from historian.ddl import StatementContext
-from historian.errors import SourceError, UnsupportedEvent
+from historian.errors import UnsupportedEvent
 from historian.plans.plans import DOUBTFUL, LATE, REPEATED, UNREADABLE, PartitionRange
 from historian.positions.places import Place
 
@@ -115,6 +117,7 @@ class TopicScan:
         # Statements tell types as the source has them, where rows tell what their producer makes of them.
         self._schema_topic = settings.schema_topic
         self._order = SourceOrder() if order is None else order
+        self._crossings = {at: Crossings(self._order, f"{at[0]}:{at[1]}") for at in ranges}
         self._taken: set[tuple[int | None, str, str, str]] = set()
         self._is_ordered = bool(settings.schema_topic) and has_source_order(settings.format)
         self._advice = advice_of(settings.format)
@@ -149,7 +152,8 @@ class TopicScan:
         self.size_bytes += int(sizes[-1])
         self.message_count += len(batch)
         self._bytes[partition] += int(sizes[-1])
-        self._take_batch(partition, batch)
+        for part in self._parts_between_statements(partition, batch):
+            self._take_batch(partition, part)
         self._reached[partition] = int(batch.offsets[-1]) + 1
         if self._bytes[partition] >= _RANGE_BYTES:
             self._parts[partition].append(self._part(partition))
@@ -158,6 +162,17 @@ class TopicScan:
             self._passed_over[partition] = Counter()
             self._repeated[partition] = []
         return len(batch)
+
+    def _parts_between_statements(self, partition: Partition, batch: Batch) -> Iterator[Batch]:
+        """*batch* as it is, or in parts where what a decoder has learned of columns counts no more."""
+        decoder, begin = self._decoders[partition], 0
+        if self._is_ordered and isinstance(decoder, FlatDecoder):
+            for end in self._crossings[partition].of(batch):
+                if end > begin:
+                    yield batch.part(begin, end)
+                decoder.forget()
+                begin = end
+        yield batch.part(begin, len(batch))
 
     def look_back(self, partition: Partition, batch: Batch) -> None:
         """Looks at messages before the scan's start, of which a watermark holds for those behind it."""
@@ -235,7 +250,11 @@ class TopicScan:
         Raises:
             SourceError: there is one, and it has no place in the source's log that says which rows are before it.
         """
-        first = self._first_ahead()
+        unread = [
+            at for at, (_, end) in self._ranges.items() if self._reached[at] < end and at[0] != self._schema_topic
+        ]
+        statements = (item for _, item in self.found if isinstance(item, Statement))
+        first = first_ahead(statements, {at: self._read_us.get(at, 0) for at in unread})
         if first is None:
             return None
         ends = {}
@@ -248,34 +267,6 @@ class TopicScan:
             begins = (times.first_from(first) for (where, _), times in self._row_times.items() if where == at)
             ends[at] = min((*stated, *(offset for offset in begins if offset is not None), self._reached[at]))
         return ends
-
-    def _first_ahead(self) -> int | None:
-        """The moment of the first statement that is later than rows which are not read yet."""
-        waiting = [
-            at for at, (_, end) in self._ranges.items() if self._reached[at] < end and at[0] != self._schema_topic
-        ]
-        if not waiting:
-            return None
-        read_us = min(self._read_us.get(at, 0) for at in waiting)
-        ahead = [
-            item
-            for _, item in self.found
-            if isinstance(item, Statement)
-            and (item.apart or item.source)
-            and item.event_time_us > read_us
-            and not creates_table(item.sql)
-        ]
-        for item in ahead:
-            if item.apart:
-                raise SourceError(
-                    "a statement is later than rows that a plan has no room for",
-                    where=f"{item.place.gtid}: {item.sql[:80]}",
-                    expected="all rows from before it in the same plan",
-                    found=f"rows in {', '.join(f'{topic}:{number}' for topic, number in sorted(waiting)[:5])} that are not read yet",
-                    next_step="raise run.max_batch_bytes beyond what waits in the topics, until they are read",
-                )
-
-        return min((item.event_time_us for item in ahead), default=None)
 
     def _note_times(self, partition: Partition, rows: LocatedRows) -> None:
         moments_us = rows.times

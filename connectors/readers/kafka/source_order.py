@@ -169,6 +169,11 @@ class SourceOrder:
         """Whether no statement has a place, so that moments of rows are their times."""
         return not self._logs
 
+    @property
+    def statement_moments_us(self) -> list[int]:
+        """The moments of all statements that have a place, ascending."""
+        return sorted([*self._apart.values(), *(each for log in self._logs.values() for each in log.moments_us)])
+
     def check_goes_on(
         self, words: NDArray[np.int64], times_us: NDArray[np.int64], newest: tuple[int, int, int, int], where: str
     ) -> None:

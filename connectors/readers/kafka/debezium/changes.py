@@ -16,7 +16,7 @@ from connectors.readers.kafka.messages.modes import DEFAULT_MODES, DebeziumModes
 from historian.errors import UnsupportedEvent
 from historian.names import TableName
 
-__all__ = ["changed", "is_change", "settled", "truncated", "with_known"]
+__all__ = ["changed", "is_change", "log_place", "settled", "truncated", "with_known"]
 
 _PLACES = ("file", "pos", "lsn", "scn", "commit_lsn", "change_lsn")
 _PLAIN = re.compile(r"[\w:.-]+", re.ASCII)
@@ -55,7 +55,7 @@ def changed(
     if op == "t":
         if not table_name(source).table:
             raise unlike(where, "a TRUNCATE of no table")
-        return truncated(table_name(source), time_us(source, where, unlike), _place(source))
+        return truncated(table_name(source), time_us(source, where, unlike), log_place(source))
     if op not in ("c", "r", "u", "d"):
         raise UnsupportedEvent(
             "an operation that is not read yet",
@@ -118,7 +118,7 @@ def truncated(table: TableName, event_time_us: int, place: str = "") -> SqlEvent
     return SqlEvent(sql=f"TRUNCATE TABLE {name}{comment}", database=table.database, event_time_us=event_time_us)
 
 
-def _place(source: Mapping[str, Any]) -> str:
+def log_place(source: Mapping[str, Any]) -> str:
     """Where a change stands in the source's log: the GTID, else the file and offset, else a number; "" where none of them is told."""
     found = [source.get("gtid")] if source.get("gtid") else [source.get(name) for name in _PLACES]
     text = ":".join(str(each) for each in found if isinstance(each, str | int))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from connectors.readers.kafka.debezium.changes import settled, truncated
+from connectors.readers.kafka.debezium.changes import log_place, settled, truncated
 from connectors.readers.kafka.debezium.names import schema_name
 from connectors.readers.kafka.formats.schemas import UNTOLD, inferred, told
 from connectors.readers.kafka.formats.tables import FlatFormat
@@ -83,7 +83,9 @@ class FlatDecoder:
         if op in form.passed_over:
             return ()
         if form.truncate and op == form.truncate:
-            return (truncated(self._table(message, where), self._time_us(message, form.time_unit_us, where)),)
+            source = _at(message, form.source) if form.source else None
+            at = log_place(source) if isinstance(source, dict) else ""
+            return (truncated(self._table(message, where), self._time_us(message, form.time_unit_us, where), at),)
         if form.watermark and op == form.watermark:
             return self._watermark(message, where)
         if op not in form.ops:
@@ -96,6 +98,10 @@ class FlatDecoder:
     def inferred(self) -> Mapping[TableName, RowSchema]:
         """What rows have told of their tables so far, where messages tell no types."""
         return self._inferred
+
+    def forget(self) -> None:
+        """What columns there were so far says nothing of those behind: a statement came that stands elsewhere."""
+        self._inferred.clear()
 
     @property
     def modes(self) -> DebeziumModes:
@@ -223,7 +229,7 @@ class FlatDecoder:
         if not isinstance(sql, str) or not sql.strip():
             raise self._unlike(where, f"a statement without `{form.sql}`")
         database = _at(message, form.database)
-        self._inferred.clear()  # what columns there were before says nothing of those behind
+        self.forget()
         return (
             SqlEvent(
                 sql=sql,

@@ -7,6 +7,7 @@ import itertools
 import json
 import random
 from collections.abc import Generator, Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -824,17 +825,51 @@ def test_a_truncate_among_rows_stands_where_the_log_has_it_among_statements_of_i
     ]
 
 
-def test_a_truncate_among_rows_is_executed_once_though_a_statement_of_its_second_comes_before_it_is_sent_again() -> (
-    None
-):
-    truncated, executed = _truncate(13, 101), list[str]()
+def _without_schema(message: Message) -> Message:
+    return tuple(text and _compact(json.loads(text)["payload"]) for text in message)  # type: ignore[return-value]
+
+
+SCHEMALESS = replace(SETTINGS, format="debezium_json_schemaless")
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, SCHEMALESS], ids=["schemas", "schemaless"])
+def test_a_truncate_among_rows_is_executed_once_though_a_statement_of_its_second_comes_before_it_is_sent_again(
+    settings: KafkaSettings,
+) -> None:
+    first = [*_rows(11, second=100), _truncate(13, 101), *_rows(14, second=101), _truncate(15, 101)]
+    last = [_truncate(15, 101), _row(17, 102, ("id", "b"))]
+    if settings is SCHEMALESS:
+        first, last = ([_without_schema(each) for each in messages] for messages in (first, last))
     steps: list[list[Any]] = [
-        [(STATED, CREATED), ("t0", *_rows(11, second=100), truncated, *_rows(14, second=101))],
-        [(STATED, _stated(15, 101, "ALTER TABLE t RENAME COLUMN a TO b"))],
-        [("t0", truncated, _row(14, 101, ("id", "a")), _row(16, 102, ("id", "b")))],
+        [(STATED, CREATED), ("t0", *first)],
+        [(STATED, _stated(16, 101, "ALTER TABLE t RENAME COLUMN a TO b"))],
+        [("t0", *last)],
     ]
-    assert {1: [14, 16]} == list(_plans(*steps, executed=executed))[-1]
-    assert ["CREATE", "TRUNCATE", "ALTER"] == [sql.split()[0] for sql in executed]
+    executed = list[str]()
+    assert {1: [17]} == list(_plans(*steps, settings=settings, executed=executed))[-1]
+    assert ["CREATE", "TRUNCATE", "TRUNCATE", "ALTER"] == [sql.split()[0] for sql in executed]
+
+
+@pytest.mark.parametrize("fewest_located", [0, 1_000_000], ids=["located", "one by one"])
+@pytest.mark.parametrize("kind", ["one plan", "two plans", "a tombstone between"])
+def test_a_column_that_was_renamed_is_told_no_more_by_rows_without_schemas(
+    kind: str, fewest_located: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(located_batches, "FEWEST_LOCATED", fewest_located)
+    renamed = _stated(15, 101, "ALTER TABLE t RENAME COLUMN a TO b")
+    before, after = (
+        [_without_schema(_row(number, 101, ("id", column))) for number in numbers]
+        for numbers, column in (((11, 12, 13), "a"), (range(16, 30), "b"))
+    )
+    if kind == "a tombstone between":
+        before.append((b"{}", None))
+    steps: list[list[Any]] = [[(STATED, CREATED, renamed), ("t0", *before, *after)]]
+    if kind == "two plans":
+        steps = [[(STATED, CREATED), ("t0", *before)], [(STATED, renamed), ("t0", *after)]]
+    executed = list[str]()
+    found = list(_plans(*steps, settings=SCHEMALESS, executed=executed))
+    assert [11, 12, 13, *range(16, 30)] == [number for each in found for number in each[1]]
+    assert ["CREATE", "ALTER"] == [sql.split()[0] for sql in executed]
 
 
 def test_messages_of_a_plan_that_ends_before_a_statement_are_kept_though_there_is_room_for_one_scan_alone(
