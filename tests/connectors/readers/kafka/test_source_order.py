@@ -130,6 +130,17 @@ FROM_THE_START = LogPosition(flavor=KAFKA, gtids=str(TopicOffsets.of({})), file=
 SETTINGS = KafkaSettings(brokers="", topics=("t*",), schema_topic=STATED)
 
 
+def _tracker(reader: KafkaReader, store: Store) -> Tracker:
+    return Tracker(
+        reader=reader,
+        store=store,
+        connector=store.connector("c"),
+        captured=lambda _: True,
+        revision="",
+        range_bytes=1 << 20,
+    )
+
+
 def _plans(
     *steps: list[Any],
     settings: KafkaSettings = SETTINGS,
@@ -147,14 +158,7 @@ def _plans(
     reader = KafkaReader(settings)
     reader._client = reader._administration = topics  # type: ignore[assignment]
     with contextlib.closing(Store.open("sqlite://")) as store:
-        tracker = Tracker(
-            reader=reader,
-            store=store,
-            connector=store.connector("c"),
-            captured=lambda _: True,
-            revision="",
-            range_bytes=1 << 20,
-        )
+        tracker = _tracker(reader, store)
         number = 0
         for step in steps:
             topics.send(sum(len(messages) for _, *messages in step))
@@ -948,3 +952,22 @@ def test_rows_of_another_replica_with_gtids_that_go_on_are_read_though_their_pla
     told = ((501, 101, 49), (503, 103, 51), (12, 900, 52))
     rows = [_with_gtid(_row(number, second, ("id", "a")), f"0-3-{seq}") for number, second, seq in told]
     assert {1: [12]} == list(_plans([(STATED, *made), ("t0", *rows[:2])], [("t0", *rows[2:])]))[-1]
+
+
+def test_rows_of_a_table_that_is_renamed_are_in_order_though_their_topics_are_not() -> None:
+    made = [_stated(10, 100, MADE.replace("TABLE t", "TABLE u")), _stated(13, 101, "RENAME TABLE u TO t")]
+    rows = {"t1": [_of_table("u", each) for each in _rows(11, 12)], "t0": _rows(14, 15)}
+    log = Log(random.Random(0), 0)
+    log.events = [((STATED, 0), each) for each in made]
+    log.events += [((topic, 0), each) for topic, of_topic in rows.items() for each in of_topic]
+    topics = Topics(log)
+    topics.send(len(log.events))
+    reader = KafkaReader(SETTINGS)
+    reader._client = reader._administration = topics  # type: ignore[assignment]
+    with contextlib.closing(Store.open("sqlite://")) as store:
+        tracker = _tracker(reader, store)
+        plan = tracker.plan_after(0)
+        assert plan is not None
+        chunks = [chunk for planned in plan.ranges for chunk in reader.read(planned, plan.tables)]
+    assert [[14, 15], [11, 12]] == [chunk.rows.column("h1").to_pylist() for chunk in chunks]
+    assert chunks[1].segment < chunks[0].segment
