@@ -69,6 +69,7 @@ class Statement:
         apart: it stands in a partition of its own, so that its time alone says where it is among rows.
         source: where the source's log has it, as :attr:`historian.history.TimelineEntry.source`; then ``event_time_us`` follows that order.
         passed_by: partitions, as ``topic:partition``, of which a former plan has rows from behind it.
+        among: as ``source``, of a statement that stands among rows of one partition; "": that is not told.
         has_place: its text names its place in the source's log, so that this alone tells whether it comes again.
     """
 
@@ -79,6 +80,7 @@ class Statement:
     apart: bool = False
     source: str = ""
     passed_by: frozenset[str] = frozenset()
+    among: str = ""
     has_place: bool = False
 
 

@@ -1,4 +1,4 @@
-"""Statements that become visible later than rows behind them. Their topic and those of rows share no order, and brokers answer when they can."""
+"""Statements that come later than rows behind them. Partitions share no order, brokers answer when they can, and a plan has so much room."""
 
 from __future__ import annotations
 
@@ -31,10 +31,13 @@ def with_passed(
 
 
 def _noted(statement: Statement, marks: SourceMarks) -> Statement:
-    if not statement.source:
+    told = statement.source or statement.among
+    if not told:
         return statement
-    place = SourcePlace.parsed(statement.source)
-    passed = (name for name, mark in marks.items() if _is_passed(place, statement.context.time_us, mark))
+    place, own = SourcePlace.parsed(told), statement.place.file
+    passed = (
+        name for name, mark in marks.items() if name != own and _is_passed(place, statement.context.time_us, mark)
+    )
     return replace(statement, passed_by=frozenset(passed))
 
 

@@ -12,6 +12,7 @@ from connectors.readers.base import (
     LogMark,
     PartitionLag,
     Scanned,
+    Statement,
     TableMapped,
 )
 from connectors.readers.kafka.administration import Administration
@@ -173,9 +174,9 @@ class KafkaReader:
             for partition, batch in batches:
                 cache.add(partition, batch)
                 scan.take(partition, batch)
-        if self.marks is not None and scan.found:
-            scan.found = with_passed(scan.found, self.marks([f"{topic}:{number}" for topic, number in begins]))
         self._fill(scan, {at: wanted[at] for at in wanted if at not in alone}, begins, limit_bytes)
+        if self.marks is not None and any(isinstance(item, Statement) for _, item in scan.found):
+            scan.found = with_passed(scan.found, self.marks([f"{topic}:{number}" for topic, number in begins]))
         earlier = scan.waiting_ends()
         if earlier is not None:
             cache.close(())

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from connectors.readers.kafka.messages.source_places import SourcePlace
 from historian.plans.source_marks import ServerPass, SourceMark
 
 if TYPE_CHECKING:
@@ -62,6 +63,13 @@ class Places:
         if found is not None:
             self.words[number] = found
             self.times_us[number] = time_us
+
+    def of_statement(self, value: bytes) -> SourcePlace | None:
+        """The place of a statement that stands among rows; None where it is not told."""
+        try:
+            return SourcePlace.of(self._payload(value)["source"])
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
 
 
 class Told(NamedTuple):

@@ -367,6 +367,7 @@ class TopicScan:
         time_us = self._stated_us[partition] = max(self._stated_us.get(partition, 0), moment_us)
         # What it changes may show in no message: the next row of each table is told again.
         self._schemas.clear()
+        among = None if is_apart or partition not in self._repeats else self._places.of_statement(value)
         context = StatementContext(
             database=event.database,
             version=_SQL_VERSION,
@@ -381,6 +382,7 @@ class TopicScan:
             context=context,
             apart=is_apart and not event.source,
             source=event.source,
+            among="" if among is None else str(among._replace(by_second=event.event_time_us % 1_000_000 == 0)),
             has_place=self._is_ordered and not is_apart and event.sql.endswith("*/"),
         )
         self.found.append((time_us, statement))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,31 @@ _WRAP = 1 << 31
 _BOUNDS = np.iinfo(np.int64)
 
 
+class _Seconds(NamedTuple):
+    """Seconds of statements, once each and ascending: of all, and of those whose time was told so."""
+
+    all: NDArray[np.int64]
+    told: NDArray[np.int64]
+
+
+class _OfServer(NamedTuple):
+    """Of statements with GTIDs of one server the places; between which numbers of GTIDs each number of places before is, at least and at most."""
+
+    places: NDArray[np.int64]
+    least: NDArray[np.int64]
+    most: NDArray[np.int64]
+
+
+class _Columns(NamedTuple):
+    """Statements of a log, a row each, and what is looked up of them."""
+
+    places: NDArray[np.int64]
+    moments_us: NDArray[np.int64]
+    by_second: NDArray[np.bool_]
+    seconds: _Seconds
+    of_servers: dict[int, _OfServer]
+
+
 @dataclass(slots=True)
 class _Log:
     """Statements of one log, in its order.
@@ -49,12 +74,32 @@ class _Log:
     by_second: list[bool] = field(default_factory=list)
     servers: list[int] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
+    _columns: _Columns | None = field(default=None)
+
+    @property
+    def columns(self) -> _Columns:
+        """The lists as arrays."""
+        if self._columns is None:
+            places, moments_us = np.array(self.places, np.int64), np.array(self.moments_us, np.int64)
+            by_second = np.array(self.by_second, np.bool_)
+            servers, numbers = np.array(self.servers, np.int64), np.array(self.numbers, np.int64)
+            of_servers = {}
+            for server in set(self.servers) - {0}:
+                stated = servers == server
+                of_servers[server] = _OfServer(
+                    places=places[stated],
+                    least=np.concatenate(([_BOUNDS.min], np.maximum.accumulate(numbers[stated]))),
+                    most=np.concatenate((np.minimum.accumulate(numbers[stated][::-1])[::-1], [_BOUNDS.max])),
+                )
+            self._columns = _Columns(places, moments_us, by_second, _seconds(moments_us, by_second), of_servers)
+        return self._columns
 
     def add(self, place: SourcePlace, moment_us: int, *, by_second: bool) -> None:
         """Adds a statement, unless one stands at its place: one statement about several tables is several ones."""
         at = bisect_left(self.places, place.at)
         if at == len(self.places) or self.places[at] != place.at:
             server, number = place.transaction if place.gtid else (0, 0)
+            self._columns = None
             self.places.insert(at, place.at)
             self.moments_us.insert(at, moment_us)
             self.by_second.insert(at, by_second)
@@ -69,6 +114,17 @@ class _Log:
         if place.gtid and self.servers[at] == server:
             return number > self.numbers[at]
         return time_us // _SECOND_US > self.moments_us[at] // _SECOND_US
+
+    def came_before(self, at: int, place: SourcePlace, time_us: int, *, by_second: bool) -> bool:
+        """Whether a statement has a lower number of a GTID than one from the number *at* on, and is no later."""
+        server, number = place.transaction if place.gtid else (0, 0)
+        for theirs, their_number, moment_us, told in zip(
+            self.servers[at:], self.numbers[at:], self.moments_us[at:], self.by_second[at:], strict=True
+        ):
+            unit_us = _SECOND_US if by_second or told else 1
+            if server and server == theirs and number < their_number and time_us // unit_us <= moment_us // unit_us:
+                return True
+        return False
 
     def counts_anew(self, at: int, place: SourcePlace) -> bool:
         """Whether a statement that is newer than those from the number *at* on has no greater number of a GTID than one of them."""
@@ -92,6 +148,7 @@ class SourceOrder:
         self._transactions: dict[str, int] = {}
         # Of statements at places that have another order than their times: by log and place the moments.
         self._apart: dict[tuple[int, int], int] = {}
+        self._moments_us: list[int] | None = None
         for moment_us, source in sorted(stated):
             if source:
                 place = SourcePlace.parsed(source)
@@ -122,6 +179,7 @@ class SourceOrder:
         Raises:
             SourceError: the log was begun anew, so that places of it have no order any more.
         """
+        self._moments_us = None
         log, by_second = self._log_of(place), time_us % _SECOND_US == 0
         at = bisect_left(log.places, place.at)
         is_there = at < len(log.places) and log.places[at] == place.at
@@ -131,6 +189,8 @@ class SourceOrder:
         if at == len(log.places):
             return self._take(place, max(time_us, self._last_us + 1), by_second=by_second)
         if log.is_newer(at, place, time_us, by_second=by_second):
+            if self._goes_on and log.came_before(at, place, time_us, by_second=by_second):
+                return None  # another replica has sent it
             if by_second or log.by_second[at] or log.counts_anew(at, place):
                 raise _begun_anew(place, where)
             # Of another replica, whose files have other numbers. Microseconds are the order of rows too.
@@ -172,7 +232,10 @@ class SourceOrder:
     @property
     def statement_moments_us(self) -> list[int]:
         """The moments of all statements that have a place, ascending."""
-        return sorted([*self._apart.values(), *(each for log in self._logs.values() for each in log.moments_us)])
+        if self._moments_us is None:
+            of_logs = (each for log in self._logs.values() for each in log.moments_us)
+            self._moments_us = sorted([*self._apart.values(), *of_logs])
+        return self._moments_us
 
     def check_goes_on(
         self, words: NDArray[np.int64], times_us: NDArray[np.int64], newest: tuple[int, int, int, int], where: str
@@ -190,9 +253,9 @@ class SourceOrder:
         Raises:
             SourceError: there are such ones, and statements whose time is told by the second.
         """
-        if not any(any(log.by_second) for log in self._logs.values()):
+        if not any(len(log.columns.seconds.told) for log in self._logs.values()):
             return
-        compared = {server for log in self._logs.values() for server in log.servers}
+        compared = {server for log in self._logs.values() for server in log.columns.of_servers}
         told = words[:, 0] > 0
         for server in set(np.unique(words[told, 1]).tolist()):
             mine = told & (words[:, 1] == server)
@@ -231,23 +294,23 @@ class SourceOrder:
         logs = self._named(np.where(words[:, 0] > 0, words[:, 3], 0))
         if self._apart:
             apart_us = np.fromiter(self._apart.values(), np.int64)
-            _check_seconds(times_us, apart_us, np.zeros(len(apart_us), np.bool_), where)
+            _check_seconds(times_us, _seconds(apart_us, np.zeros(len(apart_us), np.bool_)), where)
         for number, log in self._logs.items():
             mine = np.flatnonzero(logs == number)
-            moments_us, by_second = np.array(log.moments_us, np.int64), np.array(log.by_second, np.bool_)
-            _check_seconds(times_us[logs != number], moments_us, by_second, where)
+            moments_us, by_second = log.columns.moments_us, log.columns.by_second
+            _check_seconds(times_us[logs != number], log.columns.seconds, where)
             if not len(mine) or not len(moments_us):
                 continue
             places, mine_us = numbers_of(words[mine, 1], words[mine, 2]), times_us[mine]
             is_same, is_another = _compared(log, places, words[mine, 4], words[mine, 5])
             if is_another.any():
-                _check_seconds(mine_us[is_another], moments_us, by_second, where)
+                _check_seconds(mine_us[is_another], log.columns.seconds, where)
                 _check_numbers(log, words[mine[is_another]], mine_us[is_another], where)
             # Microseconds of both tell the order themselves, in whichever log they are. Of rows of a snapshot a second tells it too, but for one alone.
             is_told_alone = mine_us % _SECOND_US == 0
             goes_by_place = is_same | (is_told_alone & (words[mine, 4] != 0))
             seconds = np.where(is_told_alone, mine_us // _SECOND_US, -1)
-            behind = np.searchsorted(np.array(log.places, np.int64), places, "right")
+            behind = np.searchsorted(log.columns.places, places, "right")
             before, after = np.maximum(behind - 1, 0), np.minimum(behind, len(moments_us) - 1)
             follows_before, follows_after = (
                 ~is_another & (goes_by_place | by_second[at] | (moments_us[at] // _SECOND_US == seconds))
@@ -287,30 +350,33 @@ def _compared(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Of which rows numbers of GTIDs have the order among statements that their places have, and of which another one; neither where none tell."""
     is_same, is_another = np.zeros(len(places), np.bool_), np.zeros(len(places), np.bool_)
-    of_statements, all_servers = np.array(log.places, np.int64), np.array(log.servers, np.int64)
-    for server in set(np.unique(servers).tolist()) - {0}:
-        stated = all_servers == server
-        if not stated.any():
+    for server in set(np.unique(servers).tolist()):
+        stated = log.columns.of_servers.get(server)
+        if stated is None:
             continue
-        theirs, mine = np.array(log.numbers, np.int64)[stated], servers == server
-        behind = np.searchsorted(of_statements[stated], places[mine], "right")
-        least = np.concatenate(([_BOUNDS.min], np.maximum.accumulate(theirs)))[behind]
-        most = np.concatenate((np.minimum.accumulate(theirs[::-1])[::-1], [_BOUNDS.max]))[behind]
-        is_another[mine] = (numbers[mine] < least) | (numbers[mine] > most)
+        mine = servers == server
+        behind = np.searchsorted(stated.places, places[mine], "right")
+        is_another[mine] = (numbers[mine] < stated.least[behind]) | (numbers[mine] > stated.most[behind])
         is_same[mine] = ~is_another[mine]
     return is_same, is_another
 
 
-def _check_seconds(
-    times_us: NDArray[np.int64], moments_us: NDArray[np.int64], by_second: NDArray[np.bool_], where: str
-) -> None:
+def _seconds(moments_us: NDArray[np.int64], by_second: NDArray[np.bool_]) -> _Seconds:
+    return _Seconds(*(np.unique(each // _SECOND_US) for each in (moments_us, moments_us[by_second])))
+
+
+def _any_in(values: NDArray[np.int64], found: NDArray[np.int64]) -> bool:
+    """Whether one of *values* is among *found*, which ascend."""
+    if not len(values) or not len(found):
+        return False
+    at = np.minimum(np.searchsorted(found, values), len(found) - 1)
+    return bool((found[at] == values).any())
+
+
+def _check_seconds(times_us: NDArray[np.int64], stated: _Seconds, where: str) -> None:
     """Refuses rows of another log that are of a statement's second, where either tells no more."""
     seconds = times_us // _SECOND_US
-    is_told_alone = times_us % _SECOND_US == 0
-    if (
-        np.isin(seconds, moments_us[by_second] // _SECOND_US).any()
-        or np.isin(seconds[is_told_alone], moments_us // _SECOND_US).any()
-    ):
+    if _any_in(seconds, stated.told) or _any_in(seconds[times_us % _SECOND_US == 0], stated.all):
         raise SourceError(
             "a row and a statement of one second stand in logs of different servers, or one tells no place: the row may be on either side",
             where=where,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -51,6 +52,7 @@ class SourcePlace(NamedTuple):
         return cls(told, base, digits, offset, gtid if _ends_with_number(gtid) else "")
 
     @classmethod
+    @lru_cache(maxsize=65_536)
     def parsed(cls, text: str) -> SourcePlace:
         """Of what :meth:`__str__` gives. Raises ValueError for another text."""
         server, _, rest = text.partition("/")
@@ -76,7 +78,7 @@ class SourcePlace(NamedTuple):
     @property
     def at(self) -> int:
         """A number that is greater for what stands behind, in the same log."""
-        return int(numbers_of(np.array([int(self.digits)]), np.array([self.offset]))[0])
+        return (int(self.digits) << _FILE_AT) + min(self.offset, (1 << _FILE_AT) - 1)
 
     @property
     def transaction(self) -> tuple[int, int]:
@@ -108,6 +110,7 @@ def place_of(value: bytes) -> list[int] | None:
     return [1, int(place.digits), place.offset, place.log, *((0, 0) if op == "r" else place.transaction)]
 
 
+@lru_cache(maxsize=1024)
 def _hash_of(first: str, second: str) -> int:
     """The FNV-1a hash of two texts, as a signed number."""
     found = _FIRST

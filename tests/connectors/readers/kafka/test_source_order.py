@@ -17,6 +17,7 @@ import pytest
 from connectors.readers.base import Bound, Statement
 from connectors.readers.kafka import reader as kafka_reader
 from connectors.readers.kafka.client import KafkaSettings
+from connectors.readers.kafka.crossings import Crossings
 from connectors.readers.kafka.late_statements import with_passed
 from connectors.readers.kafka.located import batches as located_batches
 from connectors.readers.kafka.message_cache import Room
@@ -734,6 +735,7 @@ def test_places_are_the_same_whether_rows_are_located_or_looked_at_one_by_one(
     settings = KafkaSettings(brokers="", topics=("t0",), schema_topic=STATED, format=name)
     scan = TopicScan({("t0", 0): (0, len(messages))}, settings, order=order)
     monkeypatch.setattr(scan, "_moment_us", lambda *_: 1)
+    monkeypatch.setattr(Crossings, "of", lambda *_: [])
     scan.take(("t0", 0), batch_of(messages))
     expected = [list(place_of(value or b"") or NO_PLACE) for _, value in messages]
     # What tells no schema is inferred from a message that is read alone.
@@ -971,3 +973,36 @@ def test_rows_of_a_table_that_is_renamed_are_in_order_though_their_topics_are_no
         chunks = [chunk for planned in plan.ranges for chunk in reader.read(planned, plan.tables)]
     assert [[14, 15], [11, 12]] == [chunk.rows.column("h1").to_pylist() for chunk in chunks]
     assert chunks[1].segment < chunks[0].segment
+
+
+@pytest.mark.parametrize("told", [7, 0], ids=["microseconds", "seconds"])
+def test_a_statement_without_an_entry_that_another_replica_sends_again_is_known_by_its_number(told: int) -> None:
+    known = [(100, 500, 5), (103, 502, 13)]
+    stated = [
+        (second * S + told, str(_place(number, gtid=f"uuid:{gtid}")._replace(by_second=not told)))
+        for second, number, gtid in known
+    ]
+    order = SourceOrder(stated)
+    assert order.state(_place(20, gtid="uuid:12"), 102 * S + told, "dbz:0:7") is None
+    assert 103 * S + told == order.state(_place(21, gtid="uuid:13"), 103 * S + told, "dbz:0:8")
+
+
+# ---- a TRUNCATE among rows of several partitions ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, replace(SETTINGS, schema_topic="")], ids=["statements", "rows alone"])
+@pytest.mark.parametrize(
+    "number, second, stops", [(21, 111, True), (21, 110, True), (14, 110, False), (14, 104, False)]
+)
+def test_a_table_stops_that_a_truncate_among_rows_empties_later_than_rows_behind_it_by_another_topic(
+    number: int, second: int, stops: bool, settings: KafkaSettings
+) -> None:
+    made = [(STATED, CREATED)] if settings.schema_topic else []
+    steps: list[list[Any]] = [
+        [*made, ("t0", *_rows(11, second=101)), ("t1", *_rows(number, second=second))],
+        [("t0", _truncate(20, 110), *_rows(22, second=112))],
+    ]
+    found = list(_plans(*steps, settings=settings))
+    assert stops == (-1 in found[-1])
+    if not stops:
+        assert {1: [22]} == found[-1]
