@@ -46,10 +46,12 @@ def _is_passed(place: SourcePlace, time_us: int, mark: SourceMark) -> bool:
 
     *time_us* is the statement's own. Behind a server whose clock was ahead its moment is later, and rows behind it are not.
     """
-    if not place.by_second and mark.time_us % _SECOND_US:
-        return mark.time_us > time_us
     server, number = place.transaction
     of_server = next((each.highest for each in mark.passes if each.server == server), None)
+    if not place.by_second and mark.time_us % _SECOND_US:
+        stands_before = mark.server == server and (mark.file, mark.offset) < (int(place.digits), place.offset)
+        is_before = stands_before and of_server is not None and of_server < number
+        return mark.time_us > time_us and not is_before  # else the server's clock was set back
     if of_server is not None:
         return of_server > number
     return mark.time_us // _SECOND_US >= time_us // _SECOND_US

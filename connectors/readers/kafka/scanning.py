@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +21,7 @@ from connectors.readers.kafka.located.source_words import row_words
 from connectors.readers.kafka.locators import scanning_locator_of
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent, Watermark
 from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlace, place_of
-from connectors.readers.kafka.repeats import Places, Repeats, hash_of
+from connectors.readers.kafka.repeats import Newest, Places, Repeats, hash_of
 from connectors.readers.kafka.row_times import RowTimes
 from connectors.readers.kafka.source_order import SourceOrder
 from connectors.readers.kafka.statements_ahead import first_ahead
@@ -188,6 +189,7 @@ class TopicScan:
     def _take_batch(self, partition: Partition, batch: Batch) -> None:
         """Takes the next messages of a partition: where compiled code finds no other schema than the last one, it does no more."""
         self._places = Places(len(batch), None if self._sent is None else self._sent.payload)
+        self._offsets = batch.offsets
         self._take_messages(partition, batch)
         if partition in self._repeats:
             if self._is_ordered and not self._order.is_empty:
@@ -271,7 +273,9 @@ class TopicScan:
     def _note_times(self, partition: Partition, rows: LocatedRows) -> None:
         moments_us = rows.times
         if self._is_ordered and not self._order.is_empty:
-            moments_us = self._order.moments(row_words(rows, SERVER), rows.times, f"{partition[0]}:{partition[1]}")
+            newest = partial(self._newest_before, partition, int(rows.offsets[0]))
+            where = f"{partition[0]}:{partition[1]}"
+            moments_us = self._order.moments(row_words(rows, SERVER), rows.times, where, newest)
         self._note_read(partition, int(moments_us.max()))
         if promised_us := self._promised_us.get(partition, 0):
             late = rows.offsets[rows.times < promised_us]
@@ -343,7 +347,12 @@ class TopicScan:
         if not self._is_ordered or self._order.is_empty:
             return event.event_time_us
         words = np.array([place_of(value) or NO_PLACE], np.int64)
-        return int(self._order.moments(words, np.array([event.event_time_us], np.int64), place.gtid)[0])
+        newest = partial(self._newest_before, _partition(place), place.offset)
+        return int(self._order.moments(words, np.array([event.event_time_us], np.int64), place.gtid, newest)[0])
+
+    def _newest_before(self, partition: Partition, offset: int) -> Newest:
+        """How far a partition has come before the message at *offset*."""
+        return self._places.newest(int(np.searchsorted(self._offsets, offset))) or self._repeats[partition].newest
 
     def _times_of(self, partition: Partition, table: TableName) -> RowTimes:
         return self._row_times.setdefault((partition, table), RowTimes())
@@ -353,6 +362,8 @@ class TopicScan:
         moment_us = event.event_time_us if is_apart else self._moment_us(event, value, place)
         if event.snapshot_source:
             self._order.check_snapshot(SourcePlace.parsed(event.snapshot_source), moment_us, place.gtid)
+            # Its time is of Debezium's own clock. What it makes is there behind the statement before.
+            moment_us = self._stated_us.get(partition, 0)
         if event.source:
             stated_at = SourcePlace.parsed(event.source)
             stated_us = self._order.state(stated_at, moment_us, place.gtid)

@@ -12,7 +12,7 @@ another log, times decide, or the run ends where these are told by the second an
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +23,8 @@ from historian.errors import SourceError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from connectors.readers.kafka.repeats import Newest
 
 __all__ = ["SourceOrder"]
 
@@ -237,9 +239,7 @@ class SourceOrder:
             self._moments_us = sorted([*self._apart.values(), *of_logs])
         return self._moments_us
 
-    def check_goes_on(
-        self, words: NDArray[np.int64], times_us: NDArray[np.int64], newest: tuple[int, int, int, int], where: str
-    ) -> None:
+    def check_goes_on(self, words: NDArray[np.int64], times_us: NDArray[np.int64], newest: Newest, where: str) -> None:
         """Refuses changes of a partition that are new, and stand before what came.
 
         Their log is another one, so that places say nothing of them. What a producer sends again is no later than all that came.
@@ -247,7 +247,7 @@ class SourceOrder:
 
         Args:
             words: of changes, in their order, as :class:`.repeats.Places` has them.
-            newest: of the partition before, as :attr:`.repeats.Repeats.newest`.
+            newest: of the partition before.
             where: names the partition in errors.
 
         Raises:
@@ -259,9 +259,9 @@ class SourceOrder:
         told = words[:, 0] > 0
         for server in set(np.unique(words[told, 1]).tolist()):
             mine = told & (words[:, 1] == server)
-            begin_number, begin = newest[1:3] if newest[0] == server else (_BOUNDS.min, _BOUNDS.min)
+            begin_number, begin = newest[1:3] if newest.server == server else (_BOUNDS.min, _BOUNDS.min)
             places = np.concatenate(([begin], numbers_of(words[mine, 3], words[mine, 4])))
-            latest_us = np.maximum.accumulate(np.concatenate(([newest[3]], times_us[mine])))
+            latest_us = np.maximum.accumulate(np.concatenate(([newest.time_us], times_us[mine])))
             is_later = latest_us[1:] > latest_us[:-1]
             highest = np.maximum.accumulate(places)[:-1]
             is_anew = (places[1:] < highest) & is_later
@@ -279,12 +279,19 @@ class SourceOrder:
                     next_step=_ANOTHER,
                 )
 
-    def moments(self, words: NDArray[np.int64], times_us: NDArray[np.int64], where: str) -> NDArray[np.int64]:
+    def moments(
+        self,
+        words: NDArray[np.int64],
+        times_us: NDArray[np.int64],
+        where: str,
+        newest: Callable[[], Newest] | None = None,
+    ) -> NDArray[np.int64]:
         """Of rows the moments, in UTC microseconds, which are their times where no place is told.
 
         Args:
             words: of each row, as :func:`.source_places.place_of` has them; zeros where no place is told.
             where: names the partition in errors.
+            newest: tells how far the partition has come before; None: whether the log was begun anew is not asked.
 
         Raises:
             SourceError: a row may be on either side of a statement, whose log is another one and tells seconds alone. Or it is much later than
@@ -318,9 +325,9 @@ class SourceOrder:
             )
             lowest = np.where(follows_before & (behind > 0), moments_us[before], _BOUNDS.min)
             highest = np.where(follows_after & (behind < len(moments_us)), moments_us[after] - 1, _BOUNDS.max)
-            _check_not_anew(
-                mine_us[~is_told_alone & ~by_second[after]], highest[~is_told_alone & ~by_second[after]], where
-            )
+            is_anew = ~is_told_alone & ~by_second[after] & (mine_us // _SECOND_US > highest // _SECOND_US + 1)
+            if newest is not None and is_anew.any():
+                _check_not_anew(words[mine], mine_us, np.flatnonzero(is_anew), int(moments_us.max()), newest(), where)
             found[mine] = np.minimum(np.maximum(mine_us, lowest), highest)
         return found
 
@@ -385,17 +392,30 @@ def _check_seconds(times_us: NDArray[np.int64], stated: _Seconds, where: str) ->
         )
 
 
-def _check_not_anew(times_us: NDArray[np.int64], highest_us: NDArray[np.int64], where: str) -> None:
-    """Refuses rows that are later than statements before which they stand, where both tell microseconds: by more than commits of one moment are."""
-    is_later = times_us // _SECOND_US > highest_us // _SECOND_US + 1
-    if is_later.any():
-        raise SourceError(
-            "the source's log was begun anew: a row stands before a statement that was executed earlier",
-            where=where,
-            expected="one log, whose files and transactions are numbered on",
-            found=f"a row of {int(times_us[is_later][0])} µs before a statement of {int(highest_us[is_later][0]) + 1} µs",
-            next_step=_ANOTHER,
-        )
+def _check_not_anew(
+    words: NDArray[np.int64],
+    times_us: NDArray[np.int64],
+    doubtful: NDArray[np.intp],
+    last_us: int,
+    newest: Newest,
+    where: str,
+) -> None:
+    """Refuses rows that are much later than a statement before which they stand, where both tell microseconds, unless their partition goes on with them.
+
+    Then the server's clock was set. Rows of *doubtful* numbers are so late; *last_us* is of the last statement.
+    """
+    for row in doubtful.tolist():
+        server, number = words[row, 4:6].tolist()
+        before = words[:row, 5][words[:row, 4] == server].tolist()
+        before += [newest.number] if newest.server == server else []
+        if number < max(before) if before else times_us[row] > last_us:
+            raise SourceError(
+                "the source's log was begun anew: a row stands before a statement that was executed earlier",
+                where=where,
+                expected="one log, whose files and transactions are numbered on",
+                found=f"transaction {number} of {int(times_us[row])} µs",
+                next_step=_ANOTHER,
+            )
 
 
 def _check_numbers(log: _Log, words: NDArray[np.int64], times_us: NDArray[np.int64], where: str) -> None:

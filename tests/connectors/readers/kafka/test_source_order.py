@@ -26,7 +26,7 @@ from connectors.readers.kafka.messages.batch import Batch
 from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlace, place_of
 from connectors.readers.kafka.partitions import Partition
 from connectors.readers.kafka.reader import KafkaReader
-from connectors.readers.kafka.repeats import Places, Repeats
+from connectors.readers.kafka.repeats import NOTHING, Newest, Places, Repeats
 from connectors.readers.kafka.scanning import TopicScan
 from connectors.readers.kafka.source_order import SourceOrder
 from connectors.tracking.tracker import Tracker
@@ -308,7 +308,7 @@ def test_a_log_that_was_begun_anew_is_refused() -> None:
 
 
 def _moment(order: SourceOrder, words: list[int], time_us: int) -> int:
-    return int(order.moments(np.array([words]), np.array([time_us]), "t:0")[0])
+    return int(order.moments(np.array([words]), np.array([time_us]), "t:0", lambda: NOTHING)[0])
 
 
 def test_a_row_of_another_log_goes_by_its_time_where_its_gtid_says_the_same() -> None:
@@ -393,6 +393,7 @@ def test_a_table_stops_that_a_statement_empties_which_comes_later_than_rows_behi
         ("0-3-50", 0, _source(9, 103, gtid="0-4-51"), 103 * S, False),
         ("uuid:50", 5, _source(14, 104, gtid="uuid:1000000"), 104 * S + 4, False),
         ("uuid:50", 5, _source(14, 104, gtid="uuid:7"), 104 * S + 6, True),
+        ("uuid:50", 5, _source(12, 106, gtid="uuid:49"), 106 * S + 6, False),
     ],
 )
 @pytest.mark.parametrize("ahead", [0, 60])
@@ -503,11 +504,11 @@ def test_offsets_that_begin_anew_within_a_file_are_refused() -> None:
     order = SourceOrder()
     order.state(_place(20), 100 * S, "dbz:0:0")
     words = np.array([[1, 7, 0, 2, offset, 0] for offset in (4_294_967_000, 4_294_967_200, 500)])
-    order.check_goes_on(words[:2], np.array([101 * S] * 2), (7, 0, 2 << 32, 101 * S), "t:0")
+    order.check_goes_on(words[:2], np.array([101 * S] * 2), Newest(7, 0, 2 << 32, 101 * S), "t:0")
     with pytest.raises(SourceError, match=r"begun anew.*t:0.*offset 500 of file 2"):
-        order.check_goes_on(words, np.array([101 * S] * 3), (7, 0, 2 << 32, 101 * S), "t:0")
+        order.check_goes_on(words, np.array([101 * S] * 3), Newest(7, 0, 2 << 32, 101 * S), "t:0")
     with pytest.raises(SourceError, match="begun anew"):
-        order.check_goes_on(words[2:], np.array([101 * S]), (7, 0, (2 << 32) + 4_294_967_200, 101 * S), "t:0")
+        order.check_goes_on(words[2:], np.array([101 * S]), Newest(7, 0, (2 << 32) + 4_294_967_200, 101 * S), "t:0")
 
 
 @pytest.mark.parametrize("fewest_located", [0, 1_000_000], ids=["located", "one by one"])
@@ -726,7 +727,7 @@ def test_places_are_the_same_whether_rows_are_located_or_looked_at_one_by_one(
         ]
     found_words: list[NDArray[np.int64]] = []
 
-    def noted(order: SourceOrder, words: NDArray[np.int64], times_us: NDArray[np.int64], _: str) -> NDArray[np.int64]:
+    def noted(order: SourceOrder, words: NDArray[np.int64], times_us: NDArray[np.int64], *_: Any) -> NDArray[np.int64]:
         found_words.append(words)
         return times_us
 
@@ -985,6 +986,38 @@ def test_a_statement_without_an_entry_that_another_replica_sends_again_is_known_
     order = SourceOrder(stated)
     assert order.state(_place(20, gtid="uuid:12"), 102 * S + told, "dbz:0:7") is None
     assert 103 * S + told == order.state(_place(21, gtid="uuid:13"), 103 * S + told, "dbz:0:8")
+
+
+@pytest.mark.parametrize("sql", ["ALTER TABLE t ADD COLUMN b INT", "RENAME TABLE t TO u"])
+@pytest.mark.parametrize("behind", [0, 1], ids=["one plan", "another plan"])
+def test_a_statement_behind_which_the_servers_clock_was_set_back_stands_where_its_log_has_it(
+    behind: int, sql: str
+) -> None:
+    made = _told_by_microsecond(CREATED, 100 * S + 1, "uuid:10")
+    changed = _told_by_microsecond(_stated(13, 0, sql), 106 * S + 1, "uuid:13")
+    columns = ("id", "a", "b") if "ADD" in sql else ("id", "a")
+    rows = [
+        _told_by_microsecond(_row(number, 0, names), second * S + 1, f"uuid:{number}")
+        for number, names, second in ((11, ("id", "a"), 102), (12, ("id", "a"), 110), (14, columns, 107))
+    ]
+    rows[2] = _of_table("u", rows[2]) if "RENAME" in sql else rows[2]
+    steps: list[list[Any]] = [[(STATED, made, changed), ("t0", *rows)]]
+    if behind:
+        steps = [[(STATED, made), ("t0", *rows[:2])], [(STATED, changed), ("t0", rows[2])]]
+    executed = list[str]()
+    found = list(_plans(*steps, executed=executed))
+    assert [11, 12, 14] == [number for each in found for number in each.get(1, [])]
+    assert [sql.split()[0] for sql in executed] == ["CREATE", sql.split(maxsplit=1)[0]]
+
+
+def test_a_statement_of_a_snapshot_is_before_all_that_follows_though_debeziums_clock_is_ahead() -> None:
+    told = {**_source(12, 109, 0), "snapshot": "true"}
+    made = None, json.dumps({"source": told, "databaseName": "shop", "ddl": MADE}).encode()
+    renamed = _stated(14, 103, "ALTER TABLE t RENAME COLUMN a TO b")
+    rows = [_copied(12, 109, 1), _row(13, 102, ("id", "a")), _row(15, 104, ("id", "b"))]
+    executed = list[str]()
+    assert [{1: [1, 13, 15]}] == list(_plans([(STATED, made, renamed), ("t0", *rows)], executed=executed))
+    assert ["CREATE", "ALTER"] == [sql.split()[0] for sql in executed]
 
 
 # ---- a TRUNCATE among rows of several partitions ---------------------------------------------------------------------
