@@ -8,6 +8,7 @@ others have left. It makes no version: its rows go on by the ids that their colu
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,8 @@ class MetSchemas:
         self._stated: dict[str, set[int]] | None = None
         self._former = FormerTables(history)
         self._named: dict[tuple[str, TableName], int] = {}
+        self._held_of = Counter(file for file, _ in self._last)
+        self._ids: dict[TableName, set[int]] = {}
 
     def table_of(self, met: SchemaMet, catalog: Catalog, stopped: int | None) -> tuple[Snapshot | None, bool] | None:
         """The table that the rows of *met* are of, and whether it had that name once; None: they come to nobody, which is noted.
@@ -240,7 +243,11 @@ class MetSchemas:
 
     def _last_named(self, file: str, name: TableName) -> int | None:
         """The table that rows of that name were of last, in a partition before the walk; None: there were none."""
-        ids = {version.table_id for version in self._history.versions(name)}
+        if self._held_of[file] < 2:  # noqa: PLR2004 no other table has rows there
+            return None
+        if name not in self._ids:
+            self._ids[name] = {version.table_id for version in self._history.versions(name)}
+        ids = self._ids[name]
         held = [self._last[file, table_id] for table_id in ids if (file, table_id) in self._last]
         found = [each for each in held if not each.is_read or self._name_under(each) == name]
         return max(found, key=lambda each: each.offset).table_id if len(held) > 1 and found else None
