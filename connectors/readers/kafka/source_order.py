@@ -328,7 +328,8 @@ class SourceOrder:
             is_anew = ~is_told_alone & ~by_second[after] & (mine_us // _SECOND_US > highest // _SECOND_US + 1)
             if newest is not None and is_anew.any():
                 _check_not_anew(words[mine], mine_us, np.flatnonzero(is_anew), int(moments_us.max()), newest(), where)
-            found[mine] = np.minimum(np.maximum(mine_us, lowest), highest)
+            # Statements without edits may have the moment of the one before.
+            found[mine] = np.maximum(np.minimum(mine_us, highest), lowest)
         return found
 
     def _named(self, logs: NDArray[np.int64]) -> NDArray[np.int64]:

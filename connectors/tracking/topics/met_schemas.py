@@ -243,7 +243,7 @@ class MetSchemas:
 
     def _last_named(self, file: str, name: TableName) -> int | None:
         """The table that rows of that name were of last, in a partition before the walk; None: there were none."""
-        if self._held_of[file] < 2:  # noqa: PLR2004 no other table has rows there
+        if self._held_of[file] < 2:
             return None
         if name not in self._ids:
             self._ids[name] = {version.table_id for version in self._history.versions(name)}

@@ -1020,6 +1020,16 @@ def test_a_statement_of_a_snapshot_is_before_all_that_follows_though_debeziums_c
     assert ["CREATE", "ALTER"] == [sql.split()[0] for sql in executed]
 
 
+def test_a_row_that_is_read_once_more_between_a_statement_and_one_without_an_entry_is_behind_the_first() -> None:
+    entries = [
+        (105 * S, str(_place(10)._replace(by_second=True))),
+        (105 * S + 1, str(_place(30)._replace(by_second=True))),
+    ]
+    order = SourceOrder(entries, goes_on=False)
+    order.state(_place(20), 105 * S, "dbz:0:1")
+    assert [105 * S] == _moments(order, (15, 105))
+
+
 # ---- a TRUNCATE among rows of several partitions ---------------------------------------------------------------------
 
 
