@@ -35,12 +35,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A version that was met: its schema, and when the source changed a row under it first."""
+    """A version that was met: its schema, and when the source changed a row under it first; of a statement, whether the source's log places it."""
 
     number: int
     snapshot: Snapshot
     event_time_us: int
     by_statement: bool = False
+    has_place: bool = False
 
 
 class MetSchemas:
@@ -115,6 +116,12 @@ class MetSchemas:
             self._note(key, met, stated[-1].number, None)
             return True
         here = next((each for each in known if each.number == at), None)
+        if here is not None and here.has_place and here.event_time_us > met.event_time_us:
+            # The row is sent again: its place is before the statement, whatever its partition has met by now.
+            then = [each for each in known if each.by_statement and each.event_time_us <= met.event_time_us]
+            if then and fits(then[-1].snapshot, met):
+                self._note(key, met, then[-1].number, None)
+                return True
         if here is not None and fits(here.snapshot, met):
             self._note(key, met, here.number, None)
             return True
@@ -188,7 +195,8 @@ class MetSchemas:
             if held.get(snapshot.table_id) != snapshot or snapshot.name in emptied:
                 known = self._versions(snapshot.table_id)
                 if all(each.number != entry.number for each in known):
-                    known.append(_Known(entry.number, snapshot, entry.event_time_us, by_statement=True))
+                    at_us, has_place = entry.event_time_us, bool(entry.source)
+                    known.append(_Known(entry.number, snapshot, at_us, by_statement=True, has_place=has_place))
 
     def _told_behind(self, snapshot: Snapshot, statement: Statement) -> bool:
         last = self._versions(snapshot.table_id)[-1]
@@ -221,6 +229,7 @@ class MetSchemas:
                     version.snapshot,
                     version.entry.event_time_us,
                     by_statement=not version.entry.statement.startswith("--") and bool(version.entry.statement),
+                    has_place=bool(version.entry.source),
                 )
                 for version in in_force(self._history.versions_of(table_id))
                 if version.snapshot is not None

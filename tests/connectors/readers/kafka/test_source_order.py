@@ -1030,6 +1030,34 @@ def test_a_row_that_is_read_once_more_between_a_statement_and_one_without_an_ent
     assert [105 * S] == _moments(order, (15, 105))
 
 
+def test_a_row_from_before_a_swap_of_columns_that_is_sent_again_has_the_columns_of_then() -> None:
+    swapped = _stated(13, 101, "ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a")
+    made = _stated(10, 100, "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)")
+    rows = [_row(number, 101, ("id", "a", "b")) for number in (12, 14, 15)]
+    log = Log(random.Random(0), 0)
+    log.events = [((STATED, 0), made), ((STATED, 0), swapped), *((("t0", 0), each) for each in (*rows[:2], *rows))]
+    topics = Topics(log)
+    reader = KafkaReader(SETTINGS)
+    reader._client = reader._administration = topics  # type: ignore[assignment]
+    found = list[list[tuple[int, bool]]]()
+    with contextlib.closing(Store.open("sqlite://")) as store:
+        tracker, number = _tracker(reader, store), 0
+        for count in (4, 3):
+            topics.send(count)
+            while (plan := tracker.plan_after(number)) is not None:
+                number = plan.number
+                under = [
+                    (chunk.rows.column("h1").to_pylist(), passage.version)
+                    for planned in plan.ranges
+                    for chunk in reader.read(planned, plan.tables)
+                    for passage in [
+                        each for each in planned.passages if each.offset <= int(chunk.first_position.rpartition(":")[2])
+                    ][-1:]
+                ]
+                found.append(under)  # type: ignore[arg-type]
+    assert [[([12], 2), ([14], 3)], [([12], 2), ([14, 15], 3)]] == found
+
+
 # ---- a TRUNCATE among rows of several partitions ---------------------------------------------------------------------
 
 
