@@ -12,7 +12,7 @@ another log, times decide, or the run ends where these are told by the second an
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,6 +30,7 @@ __all__ = ["SourceOrder"]
 
 _SECOND_US = 1_000_000
 _ANOTHER = "leave source.schema_topic out, or start another connector with a store and targets of its own"
+_FILE_AT = 32
 _WRAP = 1 << 31
 """Offsets of a file are told in 32 bits: one that falls by so much has begun anew."""
 _BOUNDS = np.iinfo(np.int64)
@@ -65,11 +66,13 @@ class _Log:
     """Statements of one log, in its order.
 
     Attributes:
-        unnamed: as :attr:`.SourcePlace.unnamed_log`.
+        server, base: as of :class:`.SourcePlace`; ``unnamed``: as :attr:`.SourcePlace.unnamed_log`.
         places: of each the place as a number; ``moments_us``; ``by_second``: whether its time was told so.
         servers, numbers: of their transactions; 0 of a statement without GTID.
     """
 
+    server: str
+    base: str
     unnamed: int
     places: list[int] = field(default_factory=list)
     moments_us: list[int] = field(default_factory=list)
@@ -117,14 +120,18 @@ class _Log:
             return number > self.numbers[at]
         return time_us // _SECOND_US > self.moments_us[at] // _SECOND_US
 
-    def came_before(self, at: int, place: SourcePlace, time_us: int, *, by_second: bool) -> bool:
-        """Whether a statement has a lower number of a GTID than one from the number *at* on, and is no later."""
-        server, number = place.transaction if place.gtid else (0, 0)
+    def came_before(self, place: SourcePlace, time_us: int, *, by_second: bool, but: Collection[int]) -> bool:
+        """Whether a statement has a lower number of a GTID than another one of its server, and is no later: that came behind it.
+
+        *but*: moments of those that say nothing.
+        """
+        server, number = place._replace(base=self.base).transaction if place.gtid else (0, 0)
         for theirs, their_number, moment_us, told in zip(
-            self.servers[at:], self.numbers[at:], self.moments_us[at:], self.by_second[at:], strict=True
+            self.servers, self.numbers, self.moments_us, self.by_second, strict=True
         ):
             unit_us = _SECOND_US if by_second or told else 1
-            if server and server == theirs and number < their_number and time_us // unit_us <= moment_us // unit_us:
+            is_behind = server == theirs and number < their_number and time_us // unit_us <= moment_us // unit_us
+            if server and is_behind and moment_us not in but:
                 return True
         return False
 
@@ -151,6 +158,7 @@ class SourceOrder:
         # Of statements at places that have another order than their times: by log and place the moments.
         self._apart: dict[tuple[int, int], int] = {}
         self._moments_us: list[int] | None = None
+        self._new_us: set[int] = set()
         for moment_us, source in sorted(stated):
             if source:
                 place = SourcePlace.parsed(source)
@@ -171,7 +179,7 @@ class SourceOrder:
         return moment_us
 
     def _log_of(self, place: SourcePlace) -> _Log:
-        return self._logs.setdefault(place.log, _Log(place.unnamed_log))
+        return self._logs.setdefault(place.log, _Log(place.server, place.base, place.unnamed_log))
 
     def state(self, place: SourcePlace, time_us: int, where: str) -> int | None:
         """The moment of a statement that was executed at *time_us*; the same one where it comes again.
@@ -188,11 +196,12 @@ class SourceOrder:
         known_us = self._transactions.get(place.gtid, -1)
         if time_us <= known_us and not is_there:
             return known_us  # another replica has sent it
+        if self._goes_on and not is_there and self._came_before(place, time_us, by_second=by_second):
+            return None  # another replica has sent it
         if at == len(log.places):
-            return self._take(place, max(time_us, self._last_us + 1), by_second=by_second)
+            self._new_us.add(moment_us := max(time_us, self._last_us + 1))
+            return self._take(place, moment_us, by_second=by_second)
         if log.is_newer(at, place, time_us, by_second=by_second):
-            if self._goes_on and log.came_before(at, place, time_us, by_second=by_second):
-                return None  # another replica has sent it
             if by_second or log.by_second[at] or log.counts_anew(at, place):
                 raise _begun_anew(place, where)
             # Of another replica, whose files have other numbers. Microseconds are the order of rows too.
@@ -205,6 +214,17 @@ class SourceOrder:
         moment_us = max(moment_us, log.moments_us[at - 1]) if at else moment_us
         log.add(place, moment_us, by_second=by_second)
         return moment_us
+
+    def _came_before(self, place: SourcePlace, time_us: int, *, by_second: bool) -> bool:
+        """Whether a statement came, of which the history has nothing, and another replica has sent it."""
+        log = self._log_of(place)
+        # Statements that commit side by side are in one scan, and follow each other.
+        is_next = bool(log.places) and 0 <= (place.at >> _FILE_AT) - (log.places[-1] >> _FILE_AT) <= 1
+        return any(
+            each.came_before(place, time_us, by_second=by_second, but=self._new_us if is_next else ())
+            for each in self._logs.values()
+            if each.server == place.server
+        )
 
     def check_snapshot(self, place: SourcePlace, time_us: int, where: str) -> None:
         """Refuses a statement of a snapshot that was made at *time_us*, where the log stood at *place*, before statements that were executed earlier.
@@ -269,7 +289,7 @@ class SourceOrder:
                 most = np.maximum.accumulate(np.concatenate(([begin_number], words[mine, 2])))[:-1]
                 is_anew &= words[mine, 2] < most
             else:
-                is_anew |= (highest >> 32 == places[1:] >> 32) & (places[:-1] - places[1:] > _WRAP)
+                is_anew |= (highest >> _FILE_AT == places[1:] >> _FILE_AT) & (places[:-1] - places[1:] > _WRAP)
             if is_anew.any():
                 raise SourceError(
                     "the source's log was begun anew: changes that are new stand before what came",

@@ -986,6 +986,12 @@ def test_a_statement_without_an_entry_that_another_replica_sends_again_is_known_
     order = SourceOrder(stated)
     assert order.state(_place(20, gtid="uuid:12"), 102 * S + told, "dbz:0:7") is None
     assert 103 * S + told == order.state(_place(21, gtid="uuid:13"), 103 * S + told, "dbz:0:8")
+    # So it is where files of that replica have greater numbers, or another name.
+    assert order.state(_place(900, gtid="uuid:12"), 102 * S + told, "dbz:0:9") is None
+    assert order.state(_place(20, gtid="uuid:12")._replace(base="mysql-bin."), 102 * S + told, "dbz:0:10") is None
+    # What commits side by side may stand in another order than its numbers.
+    assert order.state(_place(904, gtid="uuid:21"), 104 * S + told, "dbz:0:11") is not None
+    assert order.state(_place(905, gtid="uuid:20"), 104 * S + told, "dbz:0:12") is not None
 
 
 @pytest.mark.parametrize("sql", ["ALTER TABLE t ADD COLUMN b INT", "RENAME TABLE t TO u"])
