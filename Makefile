@@ -127,7 +127,7 @@ wheel-test: sync  ## Build the wheel, install it into a clean environment, use i
 	@cd build/wheel && UV_TOOL_DIR=$$PWD/tools UV_TOOL_BIN_DIR=$$PWD/bin uv tool install --quiet dist/*.whl
 	@cd build/wheel && bin/historian --version >/dev/null
 	@cp -r pyproject.toml tests docs build/wheel/ && uv pip install --quiet --python build/wheel/venv/bin/python --group test
-	@cd build/wheel && venv/bin/python -m pytest -q tests/historian
+	@cd build/wheel && venv/bin/python -m pytest -q -n $(WORKERS) tests/historian
 	@echo "wheel-test: $$(ls build/wheel/dist) installs and runs"
 
 .PHONY: audit

@@ -1,4 +1,4 @@
-"""All measurements of Delta lakes: each of them alone in its process. Run: ``python benchmarks/lake.py [--only NAME ...]``."""
+"""All measurements of Delta lakes, and of looks at one of many tables: each of them alone in its process. Run: ``python benchmarks/lake.py [--only NAME ...]``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ PARTS = {
     "mirror": ["lake_mirror.py"],
     "tables": ["lake_tables.py"],
     "many_tables": ["lake_many.py"],
+    "many_status": ["status_many.py"],
     "latency": ["lake_latency.py"],
     "memory": ["lake_memory.py", "--mirror"],
 }

@@ -1,8 +1,8 @@
 """What a first look at a table costs: a typed batch read of the demo's log, in a process and a Spark session of its own.
 
 ``typed_read_s``: seconds from before the session starts until all rows of ``shop.orders`` are counted in Python; the median of some calls. Kernels are
-compiled before, Delta's jars are there. The line before says where the time goes, and the processor's time of all processes, which
-other work on the machine leaves as it is.
+compiled before, the archive of Java's classes is made, Delta's jars are there. The line before says where the time goes, and the processor's
+time of all processes, which other work on the machine leaves as it is.
 Prints what it does, and last one JSON object. Run: ``python benchmarks/typed_read.py [--calls 3] [--table shop.orders]``.
 """
 
@@ -40,6 +40,10 @@ def main() -> None:
         print(json.dumps(read(chosen.table)))
         return
     _run([sys.executable, "-m", "connectors.compile"])
+    from connectors.spark.java_options import archive_path
+
+    if not archive_path().exists():
+        _run([sys.executable, "-m", "connectors.java_classes"])
     with tempfile.TemporaryDirectory() as work:
         command = [sys.executable, __file__, "--once", "--table", chosen.table]
         calls = [json.loads(_run(command, work).splitlines()[-1]) for _ in range(chosen.calls)]

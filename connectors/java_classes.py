@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,31 @@ def _use(spark: SparkSession, directory: str) -> None:
     spark.range(3).write.format("delta").save(f"{directory}/table")
     spark.sql(f"MERGE INTO {table} t USING (SELECT 1L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE")
     spark.table(table).collect()
+    _read_from_python(spark)
+
+
+def _read_from_python(spark: SparkSession) -> None:
+    """As the format ``historian`` is read, which needs a log."""
+    from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+    class Numbers(DataSource):
+        def schema(self) -> str:
+            return "op int, at timestamp, name string, price decimal(9,2)"
+
+        def reader(self, schema: object) -> DataSourceReader:  # noqa: ARG002 Spark's signature
+            return Rows()
+
+    class Rows(DataSourceReader):
+        def partitions(self) -> list[InputPartition]:
+            return [InputPartition(number) for number in range(3)]
+
+        def read(self, partition: InputPartition) -> Iterator[tuple[object, ...]]:
+            yield partition.value, None, "one", None
+
+    spark.dataSource.register(Numbers)
+    rows = spark.read.format("Numbers").load()
+    rows.toArrow()
+    rows.where("op > 0").groupBy("name").count().collect()
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 from browser.chromium import browsed
 from connectors.config import load_config
 from connectors.monitoring.copies import time_text
-from connectors.monitoring.state import connector_state, target_rows
+from connectors.monitoring.state import connector_state, told_targets
+from connectors.monitoring.targets import ListedTargets
 from connectors.page.page import Page
 from connectors.tracking.schema_file import applied, fresh_server
 from historian.history.timeline import TimelineEntry
@@ -93,7 +94,7 @@ def shop_page(directory: Path) -> str:
             "lag": lag,
             "tracked": end,
             "last_plan": {"number": 2, "made": time_text(plans[1].system_time_us), "end": end},
-            "targets": target_rows(config, targets, lag),
+            **told_targets(config, ListedTargets.of(targets, lists_all=True), lag),
             "log_kept_s": None,
             "log_left_s": None,
             "warnings": [],

@@ -6,7 +6,7 @@ The wire form is what pydantic makes of the dataclasses: field names, or the ali
 
 from __future__ import annotations
 
-from functools import lru_cache
+import threading
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
@@ -16,9 +16,19 @@ __all__ = ["dump", "dump_short", "load"]
 T = TypeVar("T")
 
 
-@lru_cache(maxsize=64)
+_made: dict[Any, TypeAdapter[Any]] = {}
+_lock = threading.Lock()
+
+
 def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+    """Made once, however many threads ask at a time: it takes longer than thousands of its uses."""
+    found = _made.get(kind)
+    if found is None:
+        with _lock:
+            found = _made.get(kind)
+            if found is None:
+                found = _made[kind] = TypeAdapter(kind)
+    return found
 
 
 def dump(kind: Any, value: object) -> str:

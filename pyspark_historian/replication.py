@@ -55,8 +55,10 @@ class Replication:
     """
 
     def __init__(self, config: PipelineConfig, spark: SparkSession, *, once: bool, until: str | None) -> None:
+        from connectors.pipeline.signals import Stopping
+
         self._config = config
-        self._stopping = threading.Event()
+        self._stopping = Stopping()
         self._told = _Told(config.name)
         self._outcome: Mapping[str, str] = {}
         self._error: BaseException | None = None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["LateSession", "begin_java", "master_of", "tasks_of"]
+__all__ = ["LateSession", "begin_java", "master_of", "start_java", "tasks_of"]
 
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:, *\d+)?\])?")
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
@@ -71,23 +71,9 @@ class LateSession:
 
         with self._turn:
             if SparkContext._jvm is None:  # noqa: SLF001 there is no public way to Java without a context
-                with self._around() as stderr, ThreadPoolExecutor(1, "java") as pool:
-                    started = pool.submit(self._start, stderr)
-                    # What PySpark needs at its first call of Java: pandas, where there is one.
-                    import_module("pyspark.testing.utils")
-                    import_module("pyarrow.dataset")
-                    started.result()
+                with self._around() as stderr:
+                    start_java(self._settings, stderr)
         return SparkContext._jvm  # noqa: SLF001 same
-
-    def _start(self, stderr: int | None) -> None:
-        from pyspark import SparkConf, SparkContext
-        from pyspark.java_gateway import launch_gateway
-
-        with SparkContext._lock:  # noqa: SLF001 same
-            if SparkContext._gateway is None:  # noqa: SLF001 same
-                launch: Callable[..., Any] = launch_gateway
-                gateway = launch(SparkConf().setAll(list(self._settings.items())), {"stderr": stderr})
-                SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 same
 
     @property
     def _jsc(self) -> Any:
@@ -153,6 +139,30 @@ class _ContextToCome:
 def master_of(spark: SparkSession | LateSession) -> str:
     """Where a session runs, or will run."""
     return spark.master if isinstance(spark, LateSession) else spark.sparkContext.master or ""
+
+
+def start_java(settings: Mapping[str, str], stderr: int | None = None) -> None:
+    """Starts Java for a session with *settings*, where it is not there yet, and loads meanwhile what Python needs beside it.
+
+    *stderr*: the file descriptor that is its standard error; None: that of this process.
+    """
+    with ThreadPoolExecutor(1, "java") as pool:
+        started = pool.submit(_launch, settings, stderr)
+        # What PySpark needs at its first call of Java: pandas, where there is one.
+        import_module("pyspark.testing.utils")
+        import_module("pyarrow.dataset")
+        started.result()
+
+
+def _launch(settings: Mapping[str, str], stderr: int | None) -> None:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    with SparkContext._lock:  # noqa: SLF001 there is no public way to Java without a context
+        if SparkContext._gateway is None:  # noqa: SLF001 same
+            launch: Callable[..., Any] = launch_gateway
+            gateway = launch(SparkConf().setAll(list(settings.items())), {"stderr": stderr})
+            SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 same
 
 
 def begin_java(spark: SparkSession | LateSession) -> None:

@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from historian.errors import HistorianError
-from sinks.late_session import LateSession
+from sinks.late_session import LateSession, start_java
 from sinks.spark_settings import DELTA_EXTENSION, chosen_settings, is_local, said_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SessionUnusable", "late_session", "runs_here", "session_beside", "spark_session"]
+__all__ = ["SessionUnusable", "late_session", "runs_here", "session_beside", "sessions_beside", "spark_session"]
 
 _PYTHON = "spark.pyspark.python"
 _NAME = "spark.app.name"
 _HEAP = "spark.driver.memory"
+_ZONE = "spark.sql.session.timeZone"
 _CONNECT_VARIABLES = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
 
 
@@ -57,6 +58,8 @@ def spark_session(
         return SparkSession.builder.getOrCreate()
     chosen = _chosen(jars, master, name, settings)
     os.environ["PYSPARK_PYTHON"] = chosen[_PYTHON]
+    if SparkContext._gateway is None:  # noqa: SLF001 same
+        start_java(chosen)
     builder = SparkSession.builder
     for key, value in chosen.items():
         builder = builder.config(key, value)
@@ -121,6 +124,15 @@ def session_beside(spark: SparkSession) -> SparkSession:
     Raises:
         SessionUnusable: *spark* is a client of Spark Connect, was stopped, or has no Delta.
     """
+    return sessions_beside(spark)()
+
+
+def sessions_beside(spark: SparkSession) -> Callable[[], SparkSession]:
+    """What makes such sessions, from any thread, all with what *spark* says now: Java is asked once for that, and not by each of many.
+
+    Raises:
+        SessionUnusable: as of :func:`session_beside`.
+    """
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         raise SessionUnusable(
             "replication needs the driver's own Spark session, and this is a client of Spark Connect",
@@ -141,14 +153,19 @@ def session_beside(spark: SparkSession) -> SparkSession:
             next_step="make the session with pyspark_historian.session.local_session(), or with the settings of "
             "docs/how-to/run-on-a-cluster.md",
         )
-    session = spark.newSession()
-    fresh = session.conf.getAll
-    ours = chosen_settings({}, {}, master=context.master, jars="")
-    for name, value in {**said, **{name: value for name, value in ours.items() if name not in said}}.items():
-        if fresh.get(name) != value and session.conf.isModifiable(name):
+    conf = spark.newSession().conf
+    fresh, ours = conf.getAll, chosen_settings({}, {}, master=context.master, jars="")
+    wanted = {**ours, **said, _ZONE: ours[_ZONE]}
+    differing = {name: value for name, value in wanted.items() if fresh.get(name) != value}
+    settings = {name: value for name, value in differing.items() if name == _ZONE or conf.isModifiable(name)}
+
+    def made() -> SparkSession:
+        session = spark.newSession()
+        for name, value in settings.items():
             session.conf.set(name, value)
-    session.conf.set("spark.sql.session.timeZone", ours["spark.sql.session.timeZone"])
-    return session
+        return session
+
+    return made
 
 
 def _is_submitted() -> bool:

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import typer.testing
 from hypothesis import settings
 
 from databases.kafka import Kafka, start_kafka
 from databases.server_builds import BUILDS
 from databases.servers import Server, server_at, start_server
+from historian.store import engine
 from lakes.java_classes import java_options
 
 if TYPE_CHECKING:
@@ -101,12 +105,52 @@ def few_rows(spark: SparkSession) -> Iterator[None]:
         spark.conf.unset(name)
 
 
+_AS_USERS_HAVE_IT = {
+    "a_day",
+    "copies_on_executors",
+    "crashes",
+    "first_copy_replica",
+    "kafka",
+    "normalized_topics",
+    "nothing_stays_stopped",
+    "partial_images",
+    "random_workload",
+    "s3",
+    "spark_source",
+    "topic_formats",
+    "types",
+    "values_in_keys",
+    "variant",
+}
+"""Files of tests/integration, of each kind of writing and reading some, where Spark does as in users' sessions."""
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _as_few_rows(request: pytest.FixtureRequest) -> None:
-    """Modules of tests/integration ask for it themselves: most write and read as users' sessions do."""
+    """Of all others: a query for some rows takes a second less."""
     here = (item for item in request.session.items if item.path == request.path)
-    if "integration" not in request.path.parts and any(item.get_closest_marker("spark") for item in here):
+    is_as_users = "integration" in request.path.parts and request.path.stem[5:] in _AS_USERS_HAVE_IT
+    if not is_as_users and any(item.get_closest_marker("spark") for item in here):
         request.getfixturevalue("few_rows")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_parts() -> Iterator[None]:
+    """What takes longer than most that is asked of it, in this process.
+
+    Stores are opened for each question, and need not wait for the disk: SQLite's transactions are what they are, and no test cuts
+    the power. The command line is made once, not for each command.
+    """
+    connected = engine._connect_sqlite
+
+    def connect(connection: sqlite3.Connection, record: object) -> None:
+        connected(connection, record)
+        connection.execute("PRAGMA synchronous = OFF")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "_connect_sqlite", connect)
+        patch.setattr(typer.testing, "_get_command", cache(typer.main.get_command))
+        yield
 
 
 def _remove(server: Server) -> None:

@@ -40,12 +40,12 @@ class ServerView:
     variables: dict[str, str]
 
     @classmethod
-    def of(cls, source: ServerSource, connection: Connection[Any]) -> ServerView:
-        """Asks the server for its version and variables."""
+    def of(cls, source: ServerSource, connection: Connection[Any], variables_like: str = "%") -> ServerView:
+        """Asks the server for its version and variables, all or those of names like that."""
         with connection.cursor() as cursor:
             cursor.execute("SELECT VERSION()")
             ((version,),) = cursor.fetchall()
-            cursor.execute("SHOW GLOBAL VARIABLES")
+            cursor.execute("SHOW GLOBAL VARIABLES LIKE %s", (variables_like,))
             variables = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
         return cls(source=source, connection=connection, version_text=str(version), variables=variables)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 
 from connectors.check.generated import generated_checks
 from connectors.check.keys import key_checks
@@ -16,11 +17,12 @@ from connectors.config.filters import TableFilter
 from connectors.tracking.capture.catalog import capture_catalog
 from connectors.tracking.capture.shared import shared_captures
 from connectors.tracking.cascades import logs_cascades
-from connectors.tracking.sources import server_address
+from connectors.tracking.sources import make_reader, server_address
 from historian.ddl.parsing.context import version_number
+from historian.errors import SourceError
 from historian.names import TableName
 from historian.schema.merge_tables import is_merge
-from historian.schema.snapshots import Snapshot
+from historian.schema.snapshots import Catalog, Snapshot
 from historian.values.arrow_types import is_readable
 
 __all__ = ["table_checks"]
@@ -41,9 +43,7 @@ def table_checks(server: ServerView, sinks: Sequence[SinkConfig], *, copies: boo
         copies: whether the connector reads rows from the server itself.
     """
     wanted = server.source.tables
-    # Connectors of one process that begin together look at the same tables.
-    shared = shared_captures(server_address(server.source))
-    catalog = shared.begun_from_now("checks", lambda: capture_catalog(server.connection, 1, 1))
+    catalog = _captured(server)
     tables = [snapshot for name, snapshot in sorted(catalog.tables.items()) if wanted(name)]
     patterns = ", ".join(wanted.patterns)
     if tables:
@@ -60,6 +60,21 @@ def table_checks(server: ServerView, sinks: Sequence[SinkConfig], *, copies: boo
     yield from rule_checks(sinks, tables)
     yield from shard_checks(sinks, tables)
     yield from _cascades(server, copies=copies)
+
+
+def _captured(server: ServerView) -> Catalog:
+    """Connectors of one process that begin together look at the same tables, with which their histories begin too."""
+    shared, key = shared_captures(server_address(server.source)), (1, 1, True)
+
+    def ask() -> Catalog:
+        return capture_catalog(server.connection, 1, 1)
+
+    with closing(make_reader(server.source)) as reader:
+        try:
+            reader.near_end()
+        except SourceError:  # another check tells why
+            return shared.begun_from_now(key, ask)
+        return shared.unchanged(key, reader.near_end, ask)
 
 
 def _left_out(server: ServerView, names: Sequence[TableName]) -> Iterator[CheckResult]:

@@ -15,7 +15,7 @@ from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.client import Client
 from connectors.readers.kafka.decoders import decoder_of, writers_of
 from connectors.readers.kafka.messages.events import Event
-from connectors.readers.kafka.messages.sniffing import likely_formats
+from connectors.readers.kafka.messages.sniffing import is_envelope, likely_formats
 from connectors.readers.kafka.partitions import Partition
 from connectors.readers.kafka.registry.client import RegistryDown
 from connectors.tracking.recorded import reached_plan, recorded_store
@@ -110,6 +110,8 @@ def _format(
 ) -> Iterator[CheckResult]:
     tables, looked, unread = set[str](), 0, list[UnsupportedEvent]()
     seen: list[tuple[bytes | None, bytes | None]] = []
+    rows: list[tuple[bytes | None, bytes | None]] = []
+    has_envelopes = False
     for partition in islice(partitions, _PARTITIONS):
         decoder = decoder_of(
             source.format,
@@ -129,7 +131,11 @@ def _format(
             except UnsupportedEvent as error:
                 unread.append(error)
                 continue
-            tables.update(str(event.table) for event in found if isinstance(event, Event))
+            changes = [event for event in found if isinstance(event, Event)]
+            tables.update(str(event.table) for event in changes)
+            if changes:
+                rows.append(seen[-1])
+                has_envelopes = has_envelopes or any(is_envelope(event.after or {}) for event in changes)
     if not looked:
         yield warning(
             "format", "no messages yet", f"messages of the format {source.format}", "nothing, if they come later"
@@ -158,4 +164,13 @@ def _format(
         )
         return
     names = ", ".join(sorted(tables)[:5])
+    likely = ("debezium_avro",) if has_envelopes else likely_formats(rows)
+    if likely and source.format not in likely:
+        yield warning(
+            "format",
+            f"{source.format} reads messages as rows of {names}, and they look like {', '.join(likely)}",
+            f"messages of the format {source.format}",
+            "correct source.format, if they are no rows of that table",
+        )
+        return
     yield ok("format", f"{source.format}: {looked} messages of {names or 'no table'}")

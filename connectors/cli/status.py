@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, nullcontext, suppress
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +16,8 @@ from connectors.cli.terminal.sizes import bytes_text, copied_text, counted, span
 from connectors.cli.terminal.tables import table, terminal
 from connectors.monitoring.looking import HeldStore, Looks
 from connectors.monitoring.retention import KeptLog
-from connectors.monitoring.state import connector_state, or_reason, target_rows
+from connectors.monitoring.state import connector_state, or_reason, told_targets
+from connectors.monitoring.targets import MOST_LISTED, ListedTargets
 from connectors.page.phrases import lag_text, place_form
 from historian.errors import HistorianError, StoreError
 from historian.names import TableName
@@ -37,8 +37,6 @@ _COPY_COLUMNS = ("table", "copied", "rows", "of about", "rows/s", "size", "size/
 _FEW_COPY_COLUMNS = ("table", "copied", "rows", "of about", "rows/s", "size", "seconds left")
 _WIDE = 140
 _WATCH_S = 2.0
-_MANY = 100
-_UP_TO_DATE = "up to date"
 
 
 @ending
@@ -53,7 +51,11 @@ def status(
         ),
     ] = None,
     lists_all: Annotated[
-        bool, typer.Option("--all", help=f"List targets that are up to date too where there are more than {_MANY}.")
+        bool,
+        typer.Option(
+            "--all",
+            help=f"List targets that are up to date and copies that are done too where there are more than {MOST_LISTED}.",
+        ),
     ] = False,
     lists_chunks: Annotated[
         bool,
@@ -74,7 +76,7 @@ def status(
     if watch:
         _watch(settings, targets=targets, lists_all=lists_all, lists_chunks=lists_chunks)
         return
-    found = _state(settings, targets=targets)
+    found = _state(settings, targets=targets, lists_all=lists_all)
     if as_json:
         typer.echo(json.dumps(found, indent=2))
     else:
@@ -113,34 +115,39 @@ def _look(
 ) -> RenderableType:
     """One of many looks, which starts no Spark that nobody asked for; a store that does not answer may answer the next one."""
     try:
-        found = _with_targets(settings, looks.state(), targets=targets, watches=True)
+        seen = looks.state(lists_all=lists_all)
+        found = _with_targets(settings, seen, targets=targets, lists_all=lists_all, watches=True)
         return _shown(found, console, lists_all=lists_all, lists_chunks=lists_chunks)
     except HistorianError as error:
         return str(error)
 
 
-def _state(settings: PipelineConfig, *, targets: bool | None) -> dict[str, Any]:
+def _state(settings: PipelineConfig, *, targets: bool | None, lists_all: bool) -> dict[str, Any]:
     """All that is shown once."""
     from connectors.tracking.recorded import recorded_store
 
     store = recorded_store(settings)
     with nullcontext() if store is None else closing(store):
-        found = connector_state(settings, store)
-    return _with_targets(settings, found, targets=targets, watches=False)
+        found = connector_state(settings, store, lists_all=lists_all)
+    return _with_targets(settings, found, targets=targets, lists_all=lists_all, watches=False)
 
 
 def _with_targets(
-    settings: PipelineConfig, found: dict[str, Any], *, targets: bool | None, watches: bool
+    settings: PipelineConfig, found: dict[str, Any], *, targets: bool | None, lists_all: bool, watches: bool
 ) -> dict[str, Any]:
     """*found* with its targets; *targets*: whether sinks are asked, None: only where nothing is noted and nobody *watches*."""
     noted = found["targets"]
     found["targets_noted"] = noted is not None and targets is None
     if targets is False:
-        found["targets"] = None
+        found["targets"] = found["target_counts"] = None
     elif settings.sinks and (targets or (noted is None and not watches)):
-        asked = or_reason(lambda: _targets(settings))
-        found["targets"] = asked if isinstance(asked, dict) else target_rows(settings, asked, found["lag"])
-    if found["connector"] is None and not (found["targets"] and isinstance(found["targets"], list)):
+        asked = or_reason(lambda: ListedTargets.of(_targets(settings), lists_all=lists_all))
+        found |= (
+            {"targets": asked, "target_counts": None}
+            if isinstance(asked, dict)
+            else told_targets(settings, asked, found["lag"])
+        )
+    if found["connector"] is None and not found["target_counts"]:
         raise StoreError("the connector has not run yet", where=settings.name, next_step="`historian run` starts it")
     return found
 
@@ -171,12 +178,9 @@ def _shown(found: dict[str, Any], console: Console, *, lists_all: bool, lists_ch
     behind = [row for row in found["lag"].get("partitions", ()) if row["messages"]]
     if behind:
         behind.sort(key=lambda row: (-(row["seconds"] or 0), row["partition"]))
-        shown = behind if lists_all else behind[:_MANY]
+        shown = behind if lists_all else behind[:MOST_LISTED]
         parts += ["", table(_LAG_COLUMNS, ([row[name] for name in _LAG_COLUMNS] for row in shown))]
-    targets = found["targets"] if isinstance(found["targets"], list) else []
-    standings = _standings(targets)
-    lists_each = lists_all or len(targets) <= _MANY
-    listed = [t for t, standing in zip(targets, standings, strict=True) if lists_each or standing != _UP_TO_DATE]
+    listed = found["targets"] if isinstance(found["targets"], list) else []
     if listed:
         headings = _COLUMNS if console.width >= _WIDE else _FEW_COLUMNS
         rows = ({**row, "stopped": row["stopped"] or row["ended"]} for row in listed)
@@ -197,8 +201,8 @@ def _shown(found: dict[str, Any], console: Console, *, lists_all: bool, lists_ch
     for row in found["nulled_defaults"]:
         what = f"default {row['default']} stands as NULL in all rows from before {row['statement']}"
         parts.append(Text(f"\n{row['table']}.{row['column']}: {what}", style="yellow"))
-    if targets:
-        parts += ["", Text(_summary(found, standings))]
+    if found["target_counts"]:
+        parts += ["", Text(_summary(found))]
     return Group(*parts)
 
 
@@ -247,27 +251,13 @@ def _key(values: Sequence[int | str] | None) -> str:
     return "the last" if values is None else ", ".join(map(str, values))
 
 
-def _standings(targets: list[dict[str, Any]]) -> list[str]:
-    """In one word or two where each target stands."""
-    newest = max((target["plan"] for target in targets), default=0)
-    return [
-        ("stopped" if target["stopped"] else "ended")
-        if target["stopped"] or target["ended"]
-        else _UP_TO_DATE
-        if target["plan"] == newest
-        else "behind"
-        for target in targets
-    ]
-
-
-def _summary(found: dict[str, Any], standings: Sequence[str]) -> str:
+def _summary(found: dict[str, Any]) -> str:
     """How many targets stand where."""
-    states = Counter(standings)
-    counts = ", ".join(f"{states[name]} {name}" for name in (_UP_TO_DATE, "behind", "stopped", "ended") if states[name])
+    counts = ", ".join(f"{count} {name}" for name, count in found["target_counts"].items())
     how = "as the run noted; --targets asks the lake" if found["targets_noted"] else "as the lake says"
     copied = sum(row["state"] != "done" for row in found["copies"])
     being = f"; {counted(copied, 'table')} being copied" if copied else ""
-    return f"{counted(len(standings), 'target')}: {counts}{being} ({how})"
+    return f"{counted(sum(found['target_counts'].values()), 'target')}: {counts}{being} ({how})"
 
 
 def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:

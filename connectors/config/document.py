@@ -176,13 +176,14 @@ class Document(Model):
     @model_validator(mode="after")
     def _keeps_dead_letters(self) -> Document:
         chosen = (self.types, *self.types.columns.values())
-        for key in REASONS:
-            wanted = any(getattr(type_options, key) == DEAD_LETTER for type_options in chosen)
-            without = next((sink.type for sink in self.sinks if not sink.keeps_dead_letters), None)
-            if wanted and without is not None:
-                raise ValueError(
-                    f"types.{key}: dead_letter needs sinks that keep dead letters, and type: {without} does not"
-                )
+        wanted = [f"types.{key}" for key in REASONS if any(getattr(each, key) == DEAD_LETTER for each in chosen)]
+        if isinstance(self.source, KafkaDocument) and self.source.unreadable == DEAD_LETTER:
+            wanted.append("source.unreadable")
+        without = next((sink.type for sink in self.sinks if not sink.keeps_dead_letters), None)
+        if wanted and without is not None:
+            raise ValueError(
+                f"{wanted[0]}: dead_letter needs sinks that keep dead letters, and type: {without} does not"
+            )
         return self
 
     def plain(self, path: Path) -> settings.PipelineConfig:

@@ -8,28 +8,27 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from historian.history.history import History
     from historian.store import CopyProgress, Store
 
 __all__ = ["copies_left_s", "copies_reading", "copies_state", "copies_wait", "time_text"]
 
 
-def copies_state(store: Store, history: History, *, with_whole: bool = True) -> list[dict[str, Any]]:
+def copies_state(store: Store, *, most: int | None = None) -> list[dict[str, Any]]:
     """Tables whose rows are being copied from the source, or were, or are compared with it, and how many came so far.
 
     ``bytes`` are of rows in memory, as Arrow, of those that ``rows`` counts; None: not known. ``chunks`` are what the SELECTs of the last plan
     gave that read some of the table, the number of which is ``read``.
 
     Args:
-        with_whole: tables that are copied whole are among them.
+        most: tables that are copied whole are left out where all are more than so many; None: never.
     """
     found = []
-    stopped, orders = store.quarantines(), store.copy_orders()
-    for table_id, progress in sorted(store.copies().items()):
-        if progress.is_done and not with_whole:
-            continue
-        versions = history.versions_of(table_id)
-        table = str(versions[-1].name) if versions else f"table {table_id}"
+    copies = store.copies() if most is None else store.open_copies(most)
+    if not copies:
+        return []
+    stopped, orders, names = store.quarantines(), store.copy_orders(), store.table_names(copies)
+    for table_id, progress in sorted(copies.items()):
+        table = str(names.get(table_id, f"table {table_id}"))
         under_way = "repairing" if progress.repairs else "copying"
         state = "done" if progress.is_done else "waiting" if progress.upto is None else under_way
         if state != "done" and (table_id in stopped or table_id in orders.cancelled):
@@ -77,15 +76,15 @@ def copies_left_s(store: Store) -> int | None:
     from historian.store import left_s
 
     stopped = store.quarantines()
-    going = [progress for i, progress in store.copies().items() if progress.is_done or i not in stopped]
-    return None if all(progress.is_done for progress in going) else left_s(going)
+    if store.open_copies().keys() <= stopped.keys():
+        return None
+    return left_s([progress for i, progress in store.copies().items() if progress.is_done or i not in stopped])
 
 
 def copies_wait(store: Store) -> str | None:
     """Why a run copies no rows for now; None: it does, or none are left."""
-    progress = store.copies().values()
-    is_done = bool(progress) and all(each.is_done for each in progress)
-    return None if is_done else store.copies_wait() or None
+    wait = store.copies_wait()
+    return wait if wait and (store.open_copies() or not store.copies()) else None
 
 
 def time_text(time_us: int) -> str:

@@ -1,4 +1,4 @@
-"""The HTTP endpoint of a run: the page at ``/``, ``/metrics``, ``/health``, ``/ready`` and ``/status``.
+"""The HTTP endpoint of a run: the page at ``/``, ``/metrics``, ``/health``, ``/ready``, ``/status`` and ``/status/all``.
 
 ``/metrics`` is Prometheus' text format, or OpenMetrics where that is asked for; the page is HTML. The others are JSON. ``/health`` and ``/ready``
 answer 200 or 503, and tell no names but those of limits. The others want the token, where there is one, as a bearer's or as a password.
@@ -96,9 +96,9 @@ class Watched:
         health = Health.of(limits, metrics)
         page = Page(config, live=True)
         looks = Looks(config, store, kept_s)
-        state = _Remembered(looks.state)
-        shown = _Remembered(lambda: _page(store, page, state()))
-        pages = Pages(metrics.registry, health, state, shown, limits)
+        state, whole = _Remembered(looks.state), _Remembered(partial(looks.state, lists_all=True))
+        shown = _Remembered(lambda: _page(store, page, whole()))
+        pages = Pages(metrics.registry, health, state, whole, shown, limits)
         return cls(pages, Observers(metrics, health), (looks, store, kept_s))
 
     def close(self) -> None:
@@ -180,6 +180,7 @@ class Pages:
     registry: CollectorRegistry
     health: Health
     state: Callable[[], dict[str, Any]]
+    whole_state: Callable[[], dict[str, Any]]
     page: Callable[[], str]
     limits: HttpConfig
 
@@ -190,13 +191,13 @@ class Pages:
                 return verdict(self.health.dead())
             case "/ready":
                 return verdict(self.health.not_ready())
-            case "/" | "/metrics" | "/status" if not self._lets_in(authorization):
+            case "/" | "/metrics" | "/status" | "/status/all" if not self._lets_in(authorization):
                 return Answer.of(
                     {"error": "expected Authorization: Bearer with run.http.token, or that as a password"},
                     HTTPStatus.UNAUTHORIZED,
                     _REALM,
                 )
-            case "/" | "/status" if not (self.limits.token or _is_own(host, self.limits.host)):
+            case "/" | "/status" | "/status/all" if not (self.limits.token or _is_own(host, self.limits.host)):
                 return Answer.of(
                     {
                         "error": f"asked as {host[:100]!r}, which may be a name of someone else's that leads here",
@@ -210,8 +211,10 @@ class Pages:
                 encode, kind = choose_encoder(accept)
                 return Answer(HTTPStatus.OK, kind, encode(self.registry))
             case "/status":
-                return self._status()
-        known = ["/", "/metrics", "/health", "/ready", "/status"]
+                return self._status(self.state)
+            case "/status/all":
+                return self._status(self.whole_state)
+        known = ["/", "/metrics", "/health", "/ready", "/status", "/status/all"]
         return Answer.of({"error": "not found", "known": known}, HTTPStatus.NOT_FOUND)
 
     def _lets_in(self, authorization: str) -> bool:
@@ -230,9 +233,9 @@ class Pages:
         policy = f"{security_policy()}; frame-ancestors 'none'"
         return Answer(HTTPStatus.OK, _HTML, body, (("Content-Security-Policy", policy),))
 
-    def _status(self) -> Answer:
+    def _status(self, state: Callable[[], dict[str, Any]]) -> Answer:
         try:
-            return Answer.of(self.state() | {"ready": not self.health.not_ready()})
+            return Answer.of(state() | {"ready": not self.health.not_ready()})
         except HistorianError as error:
             return Answer.of({"error": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE)
 

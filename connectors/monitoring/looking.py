@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from connectors.config import ServerSource
@@ -124,19 +125,24 @@ class Looks:
         self._reader: Reader | None = None
         self._closed = threading.Event()
 
-    def state(self) -> dict[str, Any]:
-        """As it is now.
+    def state(self, *, lists_all: bool = False) -> dict[str, Any]:
+        """As it is now. The history is read where that needs it, and is kept from then on.
 
         Raises:
             StoreError: the store cannot be read; a later look may.
             SourceError: this was closed.
         """
         with self._store.looked_at() as store:
-            if store is not None:
-                self._grown.look(store)
-            history, reader = self._grown.history, self._source()
+            reader = self._source()
             try:
-                found = connector_state(self._config, store, history=history, reader=reader, kept_s=self._kept_s.known)
+                found = connector_state(
+                    self._config,
+                    store,
+                    history=partial(self._history, store),
+                    reader=reader,
+                    kept_s=self._kept_s.known,
+                    lists_all=lists_all,
+                )
             finally:
                 if self._closed.is_set() and reader is not None:  # What was asked since has connected again.
                     reader.close()
@@ -154,6 +160,11 @@ class Looks:
             reader, self._reader = self._reader, None
         if reader is not None:
             reader.close()
+
+    def _history(self, store: Store | None) -> History:
+        if store is not None:
+            self._grown.look(store)
+        return self._grown.history
 
     def _source(self) -> Reader | None:
         """What is asked where the log ends, with a connection that stays; None: one is made for each look."""

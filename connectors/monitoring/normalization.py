@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -43,10 +43,10 @@ class NormalizationNote:
         return codec.dump_short(NormalizationNote, self)
 
 
-def normalized_tables(store: Store, history: History) -> Iterator[dict[str, Any]]:
+def normalized_tables(store: Store, history: Callable[[], History]) -> Iterator[dict[str, Any]]:
     """Of each table in which normalisation met something how often, by what it was."""
     for table_id, met in sorted(NormalizationNote.of(store).tables.items()):
         counts = {what: count for what, count in asdict(met).items() if count}
         if counts:
-            names = [each.snapshot.name for each in history.versions_of(table_id) if each.snapshot is not None]
+            names = [each.snapshot.name for each in history().versions_of(table_id) if each.snapshot is not None]
             yield {"table": str(names[-1]) if names else f"table {table_id}", **counts}

@@ -38,7 +38,7 @@ def log_kept_s(config: PipelineConfig) -> float | None:
     if not isinstance(config.source, ServerSource):
         return None
     with closing(server_address(config.source).connect()) as connection:
-        return retention_s(ServerView.of(config.source, connection)) or None
+        return retention_s(ServerView.of(config.source, connection, "%expire_logs%")) or None
 
 
 class KeptLog:

@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import asdict, fields
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectors.config import ServerSource, limits_in_force, named_limits
 from connectors.monitoring.copies import copies_left_s, copies_reading, copies_state, copies_wait, time_text
 from connectors.monitoring.normalization import normalized_tables
 from connectors.monitoring.retention import log_kept_s, log_warnings
-from connectors.monitoring.targets import noted_targets
+from connectors.monitoring.targets import MOST_LISTED, ListedTargets, listed_targets
 from connectors.page.phrases import LAG_UNITS
 from historian.errors import HistorianError, ValueUnrepresentable
 from historian.positions import KAFKA, LogPosition, parse_position
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from historian.store import Store
     from sinks.contract.base import TargetStatus
 
-__all__ = ["connector_state", "or_reason", "target_rows"]
+__all__ = ["connector_state", "or_reason", "told_targets"]
 
 T = TypeVar("T")
 _RESET = "the log ends before what was read of it: it was reset, and a run is refused; `historian check` says what can be done"
@@ -38,16 +38,20 @@ def connector_state(
     config: PipelineConfig,
     store: Store | None,
     *,
-    history: History | None = None,
+    history: Callable[[], History] | None = None,
     reader: Reader | None = None,
     kept_s: Callable[[], float | None] | None = None,
+    lists_all: bool = True,
 ) -> dict[str, Any]:
     """What the store says, and how far the log goes on behind it. Without a store it is where the log ends.
 
+    What it costs goes by what is told: the history is read where a value of some column is told of, and no target or copy that is not listed.
+
     Args:
-        history: of the store, as it is now; by default it is read.
+        history: gives that of the store, as it is now; by default it is read.
         reader: of the source; by default one is made, and closed.
         kept_s: for how long the source keeps its log; by default it is asked.
+        lists_all: of more than :data:`MOST_LISTED` targets those that are up to date are listed too, and as many copies that are done.
     """
     from connectors.tracking.recorded import reached_plan, stopped_tables
 
@@ -73,17 +77,18 @@ def connector_state(
         "normalized": [],
         "messages": {},
         "targets": None,
+        "target_counts": None,
         "notifications": [],
     }
     plan = None if store is None else reached_plan(store)
     if store is not None:
-        resolved, history = store.resolved(), store.history() if history is None else history
+        resolved, history = store.resolved(), cache(store.history if history is None else history)
         found |= {
             "connector": store.connector(config.name),
             "tracked": None if resolved is None else _position(resolved),
             "retry": store.retry() or None,
-            "schema_versions": history.last_number,
-            "copies": copies_state(store, history),
+            "schema_versions": store.last_number(),
+            "copies": copies_state(store, most=None if lists_all else MOST_LISTED),
             "copies_paused": store.copy_orders().paused,
             "copies_wait": copies_wait(store),
             "copies_reading": copies_reading(store, config.name),
@@ -103,9 +108,9 @@ def connector_state(
             }
             found["nulled_defaults"] = list(_nulled_defaults(config, store, history, plan.version))
     found["lag"] = or_reason(lambda: _lag(config, None if plan is None else plan.end, reader))
-    noted = None if store is None else noted_targets(store, plan)
+    noted = None if store is None else listed_targets(store, plan, lists_all=lists_all)
     if noted is not None:
-        found["targets"] = target_rows(config, noted, found["lag"])
+        found |= told_targets(config, noted, found["lag"])
     if "unknown" not in found["lag"]:
         all_s = None if store is None else copies_left_s(store)
         kept = or_reason(partial(log_kept_s, config) if kept_s is None else kept_s)
@@ -115,14 +120,18 @@ def connector_state(
     return found
 
 
-def target_rows(
-    config: PipelineConfig, targets: Iterable[TargetStatus], lag: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    """*targets* with how far each is behind the log: when its plan was made, and transactions where there are GTIDs.
+def told_targets(config: PipelineConfig, found: ListedTargets, lag: Mapping[str, Any]) -> dict[str, Any]:
+    """``targets``: with how far each is behind the log: when its plan was made, and transactions where there are GTIDs. ``target_counts``: of all.
 
     Args:
         lag: as :func:`connector_state` gives it.
     """
+    return {"targets": _target_rows(config, found.listed, lag), "target_counts": found.counts}
+
+
+def _target_rows(
+    config: PipelineConfig, targets: Iterable[TargetStatus], lag: Mapping[str, Any]
+) -> list[dict[str, Any]]:
     end = lag.get("log_end")
     ended = parse_position(end["gtids"], config.source.flavor) if end is not None and end["gtids"] else None
     behind: dict[str, int | None] = {"": None}
@@ -229,11 +238,11 @@ def _notifications(store: Store) -> Iterator[dict[str, Any]]:
             }
 
 
-def _nulled(store: Store, history: History) -> list[dict[str, Any]]:
+def _nulled(store: Store, history: Callable[[], History]) -> list[dict[str, Any]]:
     """Values that cannot be represented and stand as NULL in the targets, such as 0000-00-00, by column."""
     found = []
     for (table_id, column_id), count in sorted(store.nulled().items()):
-        snapshots = [v.snapshot for v in history.versions_of(table_id) if v.snapshot is not None]
+        snapshots = [v.snapshot for v in history().versions_of(table_id) if v.snapshot is not None]
         holding = [s for s in snapshots if s.column_by_id(column_id) is not None]
         column = holding[-1].column_by_id(column_id) if holding else None
         table = str(holding[-1].name) if holding else f"table {table_id}"
@@ -241,7 +250,9 @@ def _nulled(store: Store, history: History) -> list[dict[str, Any]]:
     return found
 
 
-def _nulled_defaults(config: PipelineConfig, store: Store, history: History, last: int) -> Iterator[dict[str, str]]:
+def _nulled_defaults(
+    config: PipelineConfig, store: Store, history: Callable[[], History], last: int
+) -> Iterator[dict[str, str]]:
     """Defaults that cannot be represented, such as 0000-00-00, up to entry *last*: rows from before have NULL in their place.
 
     The log does not say how many rows there were.
@@ -249,9 +260,9 @@ def _nulled_defaults(config: PipelineConfig, store: Store, history: History, las
     from historian.schema.edits import AddColumn
 
     for number in store.columns_added('"initial":"' if _may_null_numbers(config) else "-00"):
-        for table_id in [version.table_id for version in history.versions_by(number) if number <= last]:
+        for table_id in [version.table_id for version in history().versions_by(number) if number <= last]:
             # A column's form depends on its first name, and so on all versions.
-            chain = config.types.applied(history.versions_of(table_id))
+            chain = config.types.applied(history().versions_of(table_id))
             version = next(each for each in chain if each.number == number)
             for column in (edit.column for edit in version.edits if isinstance(edit, AddColumn)):
                 if _became_null(column) and config.source.tables(version.name):

@@ -16,7 +16,6 @@ from connectors.monitoring.metrics import OTHER_TABLES
 from connectors.monitoring.retention import KeptLog
 from connectors.tracking.recorded import stopped_tables
 from historian.errors import HistorianError
-from historian.history.history import History
 from historian.store import Store
 
 __all__ = ["StoreMetrics"]
@@ -94,8 +93,9 @@ class StoreMetrics(Collector):
         return family
 
     def _copies(self, store: Store) -> Iterable[Metric]:
-        going = {i: copy for i, copy in store.copies().items() if not copy.is_done}
-        history = store.history() if going else History()
+        going = store.open_copies()
+        shown = sorted(going.items())[: self._tables]
+        names = store.table_names(table_id for table_id, _ in shown)
         count = GaugeMetricFamily("historian_copies", "Tables that are not copied whole, or are being repaired.")
         count.add_metric([], len(going))
         rows = GaugeMetricFamily("historian_copy_rows", "Rows that a copy under way has so far.", labels=["table"])
@@ -105,9 +105,8 @@ class StoreMetrics(Collector):
         of_size = GaugeMetricFamily("historian_copy_estimated_bytes", "Bytes in the end, about.", labels=["table"])
         bytes_per_s = GaugeMetricFamily("historian_copy_bytes_per_second", "How fast they come.", labels=["table"])
         left = GaugeMetricFamily("historian_copy_left_seconds", "In how long it ends, about.", labels=["table"])
-        for table_id, copy in sorted(going.items())[: self._tables]:
-            versions = history.versions_of(table_id)
-            name = str(versions[-1].name) if versions else f"table {table_id}"
+        for table_id, copy in shown:
+            name = str(names.get(table_id, f"table {table_id}"))
             rows.add_metric([name], copy.rows)
             if copy.estimate:
                 of.add_metric([name], copy.estimate)

@@ -84,7 +84,7 @@ class StoredTables:
         return Stored(
             position=self._position,
             tables=self._tables,
-            copies=tuple(copies_state(store, self.history, with_whole=False)),
+            copies=tuple(copies_state(store, most=0)),
             left_s=copies_left_s(store),
             stopped={str(each.table): each.reason for each in stopped_tables(store) if self._captures(each.table)},
             changes=self._changes,

@@ -155,7 +155,7 @@ class ContinuousComparison:
                 raise
         finally:
             if self._tracker is not None:
-                self._tracker.reader.close()
+                self._tracker.close_log()
         return self._differs
 
     def _tables(self) -> dict[int, TableName]:
@@ -174,7 +174,7 @@ class ContinuousComparison:
         """One that knows the schemas of *plan*."""
         if self._tracker is None or self._tracker.history.last_number < self._store.last_number():
             if self._tracker is not None:
-                self._tracker.reader.close()
+                self._tracker.close_log()
             self._tracker = make_tracker(self._settings, store=self._store)
         assert plan.version <= self._tracker.history.last_number  # noqa: S101 it was recorded before the lake had the plan
         return self._tracker

@@ -2,16 +2,18 @@
 
 On one machine threads of the driver do it: kernels and Parquet's encoders leave the interpreter to each other. A Python
 process of Spark's costs its start and a copy of every chunk through the JVM. On a cluster a plan of little log is the driver's
-too; executors take the others. They read it once to count rows, and once more to write them.
+too; executors take the others. They count rows when they decode them, and keep them until they are written.
 """
 
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from connectors.backfill.forwarding import forwarded_chunks
@@ -19,7 +21,7 @@ from connectors.backfill.keys.coverage import KeyQuestions
 from connectors.readers.binlog.server_reader import BinlogServerReader
 from connectors.tracking.ranges import SEQUENCE_BITS
 from historian.changelog.chunks import Chunk
-from historian.plans.plans import Plan, PlannedRange, PlannedTable
+from historian.plans.plans import Plan, PlannedRange, PlannedTable, has_unread
 from sinks.contract.local_chunks import LocalChunks
 from sinks.late_session import master_of, tasks_of
 
@@ -29,24 +31,39 @@ if TYPE_CHECKING:
     from connectors.readers.base import CachedLog, Reader
     from sinks.contract.chunks import Chunks
 
-__all__ = ["PlannedLog", "decoded", "is_local"]
+__all__ = ["PlannedLog", "decoded", "decoded_ahead", "is_local"]
 
 _DRIVERS_BYTES = 8 << 20
 """On a cluster the driver decodes plans of up to so much log."""
 
+_ENCRYPTED = "spark.io.encryption.enabled"
+"""Where it is true, no rows lie on disks of executors as they are."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedLog:
-    """A plan, and of each of its ranges the log that its scan has cached; see :meth:`connectors.readers.base.Reader.cached`."""
+    """A plan, and of each of its ranges the log that its scan has cached; see :meth:`connectors.readers.base.Reader.cached`.
+
+    Attributes:
+        copied: gives the rows that it copies from the source.
+        chunks: all its rows, where they were decoded ahead, in so many seconds; ``close`` frees them.
+    """
 
     plan: Plan
     cached: tuple[Sequence[CachedLog] | None, ...]
     copied: Callable[[], Iterable[Chunk]] | None = None
+    chunks: LocalChunks | None = None
+    decode_s: float = 0.0
 
     @classmethod
     def of(cls, plan: Plan, reader: Reader, copied: Callable[[], Iterable[Chunk]] | None = None) -> PlannedLog:
-        """*plan*, whose log *reader* scanned last; *copied* gives the rows that it copies from the source."""
+        """*plan*, whose log *reader* scanned last."""
         return cls(plan=plan, cached=tuple(reader.cached(planned) for planned in plan.ranges), copied=copied)
+
+    def close(self) -> None:
+        """Frees rows that were decoded ahead."""
+        if self.chunks is not None:
+            self.chunks.close()
 
     @property
     def copies(self) -> bool:
@@ -68,17 +85,30 @@ def decoded(
     Raises:
         HistorianError: the log cannot be read as planned; on executors within Spark's error.
     """
-    reads = [
-        _Range(reader=reader, planned=planned_range, tables=planned.plan.tables, index=index, log=log)
-        for index, (planned_range, log) in enumerate(zip(planned.plan.ranges, planned.cached, strict=True))
-    ]
+    if planned.chunks is not None:
+        yield planned.chunks
+        return
     if executors is None:
-        size = sum(each.planned.size_bytes for each in reads)
+        size = sum(each.size_bytes for each in planned.plan.ranges)
         executors = not is_local(spark) and size > _DRIVERS_BYTES and not planned.copies
-    if executors:
-        reads = [replace(each, log=None) for each in reads]  # To read it again costs less than to send it along.
-    with _on_executors(reads, spark) if executors else _in_driver(reads, spark, planned.copied) as chunks:
-        yield chunks
+    with _on_executors(planned, reader, spark) if executors else closing(_in_driver(planned, reader, spark)) as made:
+        yield made
+
+
+def decoded_ahead(planned: PlannedLog, reader: Reader, spark: SparkSession, gives_up: Callable[[], bool]) -> PlannedLog:
+    """*planned* with its chunks, where threads of this process decode the log; its cached log is given up then.
+
+    As it was where that is not so, or it *gives_up*, which is asked between chunks. Raises what :func:`decoded` does.
+    """
+    if not is_local(spark) or planned.copies or not (planned.plan.tables or has_unread(planned.plan)):
+        return planned
+    begun_s = time.monotonic()
+    chunks = _in_driver(planned, reader, spark, gives_up)
+    if gives_up():
+        chunks.close()
+        return planned
+    nothing = tuple(None for _ in planned.cached)
+    return replace(planned, cached=nothing, chunks=chunks, decode_s=time.monotonic() - begun_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,21 +135,48 @@ class _Range:
                 yield from chunks
 
 
-@contextmanager
+def _ranges(planned: PlannedLog, reader: Reader) -> list[_Range]:
+    plan = planned.plan
+    return [
+        _Range(reader=reader, planned=planned_range, tables=plan.tables, index=index, log=log)
+        for index, (planned_range, log) in enumerate(zip(plan.ranges, planned.cached, strict=True))
+    ]
+
+
 def _in_driver(
-    reads: Sequence[_Range], spark: SparkSession, copied: Callable[[], Iterable[Chunk]] | None
-) -> Iterator[Chunks]:
-    with closing(LocalChunks(threads=tasks_of(spark) if is_local(spark) else 1)) as chunks:
-        chunks.fill([*(each.chunks for each in reads), *([] if copied is None else [copied])])
-        yield chunks
+    planned: PlannedLog, reader: Reader, spark: SparkSession, gives_up: Callable[[], bool] = lambda: False
+) -> LocalChunks:
+    """All chunks, or some where it *gives_up*. Close them at the end."""
+    chunks = LocalChunks(threads=tasks_of(spark) if is_local(spark) else 1)
+    copied = [] if planned.copied is None else [planned.copied]
+    sources: list[Callable[[], Iterable[Chunk]]] = [*(each.chunks for each in _ranges(planned, reader)), *copied]
+    try:
+        chunks.fill([partial(_up_to, gives_up, source) for source in sources])
+    except BaseException:
+        chunks.close()
+        raise
+    return chunks
+
+
+def _up_to(gives_up: Callable[[], bool], source: Callable[[], Iterable[Chunk]]) -> Iterator[Chunk]:
+    return takewhile(lambda _: not gives_up(), source())
 
 
 @contextmanager
-def _on_executors(reads: Sequence[_Range], spark: SparkSession) -> Iterator[Chunks]:
-    from sinks.contract.spark_chunks import ReadChunks
+def _on_executors(planned: PlannedLog, reader: Reader, spark: SparkSession) -> Iterator[Chunks]:
+    from sinks.contract.read_chunks import ReadChunks
 
-    with closing(ReadChunks(spark, len(reads), partial(_chunks_of, reads))) as chunks:
+    # To read the log again costs less than to send it along.
+    reads = [replace(each, log=None) for each in _ranges(planned, reader)]
+    sizes = [each.planned.size_bytes for each in reads]
+    owner, keep = planned.plan.connector, not _is_encrypted(spark)
+    with closing(ReadChunks(spark, sizes, partial(_chunks_of, reads), owner=owner, keep=keep)) as chunks:
         yield chunks
+
+
+def _is_encrypted(spark: SparkSession) -> bool:
+    """Spark, too, takes the word in any case."""
+    return str(spark.sparkContext.getConf().get(_ENCRYPTED, "false")).strip().lower() == "true"
 
 
 def _chunks_of(reads: Sequence[_Range], index: int) -> Iterator[Chunk]:

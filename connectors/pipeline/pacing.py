@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from connectors.pipeline.decoding import PlannedLog
     from connectors.tracking.tracker import Tracker
     from historian.plans.plans import Plan
 
@@ -37,7 +39,7 @@ def pause(
 
 
 class PlansAhead:
-    """The plans of a tracker, one of which may be there before it is asked for. A scan is one thread, which waits for the source.
+    """The plans of a tracker, one of which may be there before it is asked for. A scan is one thread, which waits for the source. Close it at the end.
 
     Plans are stored as they are made, so one that nobody takes any more is one of the next run's first. Only where much log stands behind the
     plan before it: near the log's end a plan that is made later takes more. Not where rows are copied: which of them a
@@ -45,29 +47,47 @@ class PlansAhead:
 
     Args:
         check: asked right before each plan is made; raises where the connector is another run's by now.
+        log_of: a plan with its log, as the tracker's reader has it right behind the scan.
+        decode: one with its rows, so that they are there, too: commits and the last of several threads leave cores to it. It uses neither tracker
+            nor reader, and gives up where its second argument says so.
+        stopping: set where no further plan will be asked for.
         limit_bytes, until: of each plan, see :meth:`connectors.tracking.tracker.Tracker.plan_after`.
         enough_bytes: of log behind a plan, so that the next one is made ahead.
     """
 
     def __init__(
-        self, tracker: Tracker, check: Callable[[], None], *, limit_bytes: int, enough_bytes: int, until: str | None
+        self,
+        tracker: Tracker,
+        check: Callable[[], None],
+        *,
+        log_of: Callable[[Plan], PlannedLog],
+        decode: Callable[[PlannedLog, Callable[[], bool]], PlannedLog],
+        stopping: threading.Event,
+        limit_bytes: int,
+        enough_bytes: int,
+        until: str | None,
     ) -> None:
-        self._tracker, self._check = tracker, check
+        self._tracker, self._check, self._log_of, self._decode = tracker, check, log_of, decode
+        self._stopping = stopping
         self._limit_bytes, self._enough_bytes, self._until = limit_bytes, enough_bytes, until
         self._behind: int | None = None
-        self._made: tuple[int, Future[Plan | None]] | None = None
+        self._made: _Made | None = None
 
-    def plan_after(self, number: int) -> Plan | None:
-        """The plan behind plan *number*. Raises what :meth:`connectors.tracking.tracker.Tracker.plan_after` and *check* do, whoever asked them."""
-        made, self._made, self._behind = self._made, None, None
-        if made is not None and made[0] == number and (plan := made[1].result()) is not None:
-            return plan  # Where there was none, the log may have gone on since.
+    def plan_after(self, number: int) -> PlannedLog | None:
+        """The plan behind plan *number*, to be closed. Raises what :meth:`connectors.tracking.tracker.Tracker.plan_after`, *check* and *decode* do, whoever asked them."""
+        made, self._behind = self._made, None
+        if made is not None and made.behind == number:
+            self._made = None
+            if (planned := made.taken()) is not None:
+                return planned  # Where there was none, the log may have gone on since.
+        self.close()
         return self._make(number)
 
-    def _make(self, number: int) -> Plan | None:
+    def _make(self, number: int) -> PlannedLog | None:
         # Versions and plans are stored now, which a run that was suspended would do beside the connector's new owner.
         self._check()
-        return self._tracker.plan_after(number, limit_bytes=self._limit_bytes, until=self._until)
+        plan = self._tracker.plan_after(number, limit_bytes=self._limit_bytes, until=self._until)
+        return None if plan is None else self._log_of(plan)
 
     def wanted_behind(self, plan: Plan) -> None:
         """Tells that the plan behind *plan*, whose rows are about to be written, will be asked for next."""
@@ -78,7 +98,7 @@ class PlansAhead:
 
     @contextmanager
     def making(self, number: int) -> Iterator[None]:
-        """While plan *number* is written. Where the one behind it is wanted it is made meanwhile, and the ``with`` ends when it is there.
+        """While plan *number* is written. Where the one behind it is wanted it is made meanwhile, and the ``with`` ends when it is there; its rows may come later.
 
         Until then nobody else may use tracker and reader; copies of the reader are others' own. An error of the writing waits for the scan too,
         which reads as much log as a plan takes, or waits for a server up to its timeouts.
@@ -86,12 +106,63 @@ class PlansAhead:
         if self._behind != number:
             yield
             return
-        with ThreadPoolExecutor(1, "historian plan") as pool:
-            made = pool.submit(self._make, number)
-            self._made = (number, made)
-            try:
-                yield
-            except BaseException:
-                if (error := made.exception()) is not None:  # The writing's is the one that is told.
-                    _log.debug("the plan behind plan %d could not be made either: %s", number, error)
-                raise
+        self.close()
+        made = self._made = _Made(number, self._make, self._decode, self._stopping)
+        try:
+            yield
+        except BaseException:
+            if (error := made.scanned()) is not None:  # The writing's is the one that is told.
+                _log.debug("the plan behind plan %d could not be made either: %s", number, error)
+            self.close()
+            raise
+        made.scanned()
+
+    def close(self) -> None:
+        """Gives up what is made and not taken, whose scan is waited for."""
+        made, self._made = self._made, None
+        if made is not None:
+            made.close()
+
+
+class _Made:
+    """A plan behind plan *behind* that a thread makes, and decodes then."""
+
+    def __init__(
+        self,
+        behind: int,
+        make: Callable[[int], PlannedLog | None],
+        decode: Callable[[PlannedLog, Callable[[], bool]], PlannedLog],
+        stopping: threading.Event,
+    ) -> None:
+        self.behind = behind
+        self._stopping = stopping
+        self._is_given_up = False
+        self._pool = ThreadPoolExecutor(1, "historian plan")
+        self._plan = self._pool.submit(make, behind)
+
+        def with_rows() -> PlannedLog | None:
+            planned = self._plan.result()
+            return None if planned is None or self._gives_up() else decode(planned, self._gives_up)
+
+        self._rows = self._pool.submit(with_rows)
+
+    def _gives_up(self) -> bool:
+        return self._is_given_up or self._stopping.is_set()
+
+    def scanned(self) -> BaseException | None:
+        """Waits for the plan; gives its error."""
+        return self._plan.exception()
+
+    def taken(self) -> PlannedLog | None:
+        """The plan with its rows, where they were not given up. Raises what making either raised."""
+        try:
+            return self._rows.result() or self._plan.result()
+        finally:
+            self._pool.shutdown()
+
+    def close(self) -> None:
+        """Ends the thread and frees the rows."""
+        self._is_given_up = True
+        self._pool.shutdown()
+        if self._rows.exception() is None and (planned := self._rows.result()) is not None:
+            planned.close()

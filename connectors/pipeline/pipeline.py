@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -25,7 +25,7 @@ from connectors.config import PipelineConfig, ServerSource
 from connectors.monitoring.observer import Observer, WrittenPlan
 from connectors.monitoring.targets import TargetNotes
 from connectors.pipeline.counting import written_plan
-from connectors.pipeline.decoding import PlannedLog, decoded, is_local
+from connectors.pipeline.decoding import PlannedLog, decoded, decoded_ahead, is_local
 from connectors.pipeline.failures import error_behind
 from connectors.pipeline.idle import idle_plan
 from connectors.pipeline.lakes import check_made_here
@@ -34,8 +34,8 @@ from connectors.pipeline.opening import make_sinks, open_store
 from connectors.pipeline.pacing import PlansAhead, pause
 from connectors.pipeline.reloading import Reloads
 from connectors.pipeline.selecting import OnExecutors
+from connectors.pipeline.signals import Stopping
 from connectors.pipeline.source_rows import SourceRows
-from connectors.readers.base import PartitionedLog
 from connectors.reconfiguration.noted import NotedConfig
 from connectors.sink_kinds import compares_ranges, tells_rows
 from connectors.spark.executors import check_executors
@@ -62,8 +62,11 @@ __all__ = ["Pipeline"]
 
 _log = logging.getLogger(__name__)
 _POLL_S = 1.0
-_LONGEST_WAIT_S = 2.0
-"""How late the run's end is heard of. Many quiet connectors that wake up more often keep a core busy."""
+_LONGEST_WAIT_S, _LONGEST_SLEEP_S = 2.0, 20.0
+"""How late at most a wish is heard of, and those who watch hear that the run goes on, where nothing else wakes it up.
+
+Many quiet connectors that wake up more often keep a core busy.
+"""
 _LOOK_S, _LONGEST_LOOK_S = 5.0, 60.0
 """How long a log that is silent is believed to be so, at first and behind many looks. A server that has gone away in silence is missed by then."""
 
@@ -95,7 +98,7 @@ class Pipeline:
         self._is_config_noted = False
         self._rest_s = _LOOK_S
         self._reloads: Reloads | None = None
-        self._ahead = self._plans_ahead(None)
+        self._ahead = self._plans_ahead(None, threading.Event())
         by_ranges = compares_ranges(config.sinks)
         self._rows = SourceRows(config.source, tracker, _stopped_by_sink(sinks), by_ranges=by_ranges)
 
@@ -122,9 +125,9 @@ class Pipeline:
             if normalizer is not None:
                 held = store.begin_behind(min(held, normalizer.held(held)))
             tracker = make_tracker(config, store=store)
-            if isinstance(tracker.reader, PartitionedLog):
-                tracker.reader.keeps_scans = is_local(spark)
-            with closing(tracker.reader):
+            tracker.reader.keeps_scans = is_local(spark)
+            with ExitStack() as stack:
+                stack.callback(tracker.close_log)
                 tracker.reader.take_over(connector)
                 if isinstance(config.source, ServerSource) and copies_rows(config.source, store):
                     source, stopped = config.source, _stopped_by_sink(sinks)
@@ -156,7 +159,8 @@ class Pipeline:
             if not self._held and not stopping.is_set():
                 check_expressions(self._config.sinks, self._first_tables(), self._spark)
             for planned in self._plans(once=once, until=until, stopping=stopping):
-                self._write(planned)
+                with closing(planned):
+                    self._write(planned)
                 del planned  # which may hold its log in memory
                 self._note_configuration()
             if not (stopping.is_set() or self._is_replaced()):
@@ -169,22 +173,26 @@ class Pipeline:
             raise
         except Exception as failure:
             raise error_behind(failure) from failure
+        finally:
+            self._ahead.close()
 
     def _plans(self, *, once: bool, until: str | None, stopping: threading.Event) -> Iterator[PlannedLog]:
         """The plans behind what the sinks hold; between two of them the trigger's time, unless enough waits for one."""
         tracker, settings, number = self._tracker, self._config.run, self._held
-        ahead = self._ahead = self._plans_ahead(until)
+        ahead = self._ahead = self._plans_ahead(until, stopping)
         if once and not stopping.is_set():
             tracker.stop_at_present_end()
         while not (stopping.is_set() or self._is_replaced()):
             begun_s = time.monotonic()
-            plan = ahead.plan_after(number)
-            if plan is not None:
+            planned = ahead.plan_after(number)
+            if planned is not None:
+                plan = planned.plan
                 # A source that is written to all the time has no end of the log to wait for.
                 near_end = until is None and not _is_full(plan, settings.max_batch_bytes)
                 if plan.tables and not near_end:
                     ahead.wanted_behind(plan)
-                yield PlannedLog.of(plan, tracker.reader, partial(self._rows.copied, plan))
+                yield planned
+                del planned  # which may hold its log or its rows in memory
                 number = plan.number
                 # Sinks hear nothing of a plan without tables, so none of them applies rows with it.
                 late = None if plan.tables else self._late_plan(number)
@@ -213,11 +221,15 @@ class Pipeline:
                 self._note_configuration()
                 self._rest(end, waiting_bytes, stopping)
 
-    def _plans_ahead(self, until: str | None) -> PlansAhead:
+    def _plans_ahead(self, until: str | None, stopping: threading.Event) -> PlansAhead:
         run = self._config.run
+
         return PlansAhead(
             self._tracker,
             self._lease.check,
+            log_of=self._log_of,
+            decode=lambda planned, gives_up: decoded_ahead(planned, self._tracker.reader, self._spark, gives_up),
+            stopping=stopping,
             limit_bytes=run.max_batch_bytes,
             enough_bytes=run.batch_bytes,
             until=until,
@@ -235,18 +247,24 @@ class Pipeline:
         self._rest_s = min(2 * self._rest_s, _LONGEST_LOOK_S)
         if due := self._due_us():
             rest_s = min(rest_s, (min(time_us for _, time_us in due) - self._tracker.clock_us()) / 1e6)
+        wake = stopping if isinstance(stopping, Stopping) else None
+        is_woken = wake is not None and not (self._reloads is not None and self._reloads.listens)
+        longest_s = _LONGEST_SLEEP_S if is_woken else _LONGEST_WAIT_S
         until_s, wait_s = time.monotonic() + rest_s, _POLL_S
-        while not self._tracker.reader.wait(end, wait_s) and (left_s := until_s - time.monotonic()) > 0:
+        while not self._tracker.reader.wait(end, wait_s, wake) and (left_s := until_s - time.monotonic()) > 0:
             if stopping.is_set() or (self._reloads is not None and self._reloads.is_wished):
                 return
             self._observer.waits(waiting_bytes)
             # The log's next change ends a wait at once, but the run's end and its wishes do not.
-            wait_s = min(_LONGEST_WAIT_S, left_s)
+            wait_s = min(longest_s, left_s)
 
     def _repaired(self, number: int) -> PlannedLog | None:
         """A plan behind plan *number* with which a stopped table is compared with the source, where there is one."""
         plan = self._rows.repaired(number)
-        return None if plan is None else PlannedLog.of(plan, self._tracker.reader, partial(self._rows.copied, plan))
+        return None if plan is None else self._log_of(plan)
+
+    def _log_of(self, plan: Plan) -> PlannedLog:
+        return PlannedLog.of(plan, self._tracker.reader, partial(self._rows.copied, plan))
 
     def _ends_later(self, until: str | None) -> bool:
         """Whether a run that ends with its copies has some left, which have to wait."""
@@ -305,7 +323,7 @@ class Pipeline:
                     times_s.append(time.monotonic())
                 written = replace(
                     written_plan(plan, chunks.heads),
-                    decode_s=times_s[0] - begun_s,
+                    decode_s=planned.decode_s + times_s[0] - begun_s,
                     write_s=tuple(after - before for before, after in pairwise(times_s)),
                     commit_s=tuple(tuple(sink.commit_s()) for sink in self._sinks),
                     normal=normal,

@@ -15,7 +15,7 @@ from connectors.pipeline.attempts import Attempts
 from connectors.pipeline.leasing import RunLease
 from connectors.pipeline.opening import own_session
 from connectors.pipeline.reloading import Reloads
-from connectors.pipeline.signals import hangups, signals
+from connectors.pipeline.signals import Stopping, hangups, signals
 from connectors.pipeline.watching import watching
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def run(
         until: stop at this position.
         observer: is told what the run does. With ``run.http`` an endpoint's own is told too.
         spark: session to run in; by default one of its own, stopped at the end.
-        stopping: set to end it as SIGTERM does, from any thread.
+        stopping: set to end it as SIGTERM does, from any thread. A :class:`Stopping` wakes it up, any other is seen within seconds.
 
     Returns:
         The tables that sinks have stopped, in this run or before, and why.
@@ -57,7 +57,7 @@ def run(
         LeaseHeld: another run of this connector is alive.
         HistorianError: what stopped the run.
     """
-    stopping = threading.Event() if stopping is None else stopping
+    stopping = Stopping() if stopping is None else stopping
     reloads = Reloads(config)
     stopped: Mapping[str, str] = {}
     is_checked = False

@@ -5,10 +5,37 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-__all__ = ["hangups", "signals"]
+__all__ = ["Stopping", "hangups", "signals"]
+
+
+class Stopping(threading.Event):
+    """Set once, when what runs is to end: who waits for a file or a socket is woken by it too (:class:`connectors.readers.base.Wake`)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._files = os.pipe()
+        os.set_blocking(self._files[1], False)
+        weakref.finalize(self, _close, self._files)
+
+    def set(self) -> None:
+        """Sets it. From any thread, and from handlers of signals."""
+        super().set()
+        # Nobody reads it: it is there for all who wait, and for those who come.
+        with suppress(BlockingIOError):
+            os.write(self._files[1], b"\0")
+
+    def fileno(self) -> int:
+        """As of :class:`connectors.readers.base.Wake`."""
+        return self._files[0]
+
+
+def _close(files: tuple[int, int]) -> None:
+    for file in files:
+        os.close(file)
 
 
 @contextmanager

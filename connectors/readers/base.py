@@ -33,6 +33,8 @@ __all__ = [
     "Statement",
     "TableMapped",
     "TimedLog",
+    "TransactionLog",
+    "Wake",
     "XaCommitted",
 ]
 
@@ -205,9 +207,11 @@ class Reader(Protocol):
 
     Attributes:
         on_bound: is told the position of each bound as a scan comes to it; None: nobody is.
+        keeps_scans: whether :meth:`cached` has what a scan has read, however much. That is of use where rows are read in the same process.
     """
 
     on_bound: Callable[[LogPosition], None] | None
+    keeps_scans: bool
 
     @property
     def flavor(self) -> str:
@@ -305,14 +309,27 @@ class Reader(Protocol):
     def partition_lags(self, position: LogPosition) -> tuple[PartitionLag, ...]:
         """What each partition holds behind *position*; none of a log that is in one piece. Retryable."""
 
-    def wait(self, position: LogPosition, timeout_s: float) -> bool:
-        """Returns when the log may hold more behind *position*, after *timeout_s* at the latest; False: it is certain that nothing came."""
+    def wait(self, position: LogPosition, timeout_s: float, wake: Wake | None = None) -> bool:
+        """Returns when the log may hold more behind *position*, at once when *wake* is set, after *timeout_s* at the latest.
+
+        False: it is certain that nothing came, or it was woken.
+        """
 
     def take_over(self, connector: str) -> None:
         """Ends what an earlier run of *connector* left at the server. For whoever holds the connector's lease. Retryable."""
 
     def close(self) -> None:
         """Closes connections; the reader can be used again."""
+
+
+class Wake(Protocol):
+    """An event that wakes up who waits for a log, in whichever way."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Whether it is set within that time."""
+
+    def fileno(self) -> int:
+        """A file that can be read from, as polls tell, once it is set."""
 
 
 @runtime_checkable
@@ -324,6 +341,18 @@ class TimedLog(Protocol):
 
 
 @runtime_checkable
+class TransactionLog(Protocol):
+    """A log whose transactions have an order and names of their own."""
+
+    def behind(self, transaction: LogPosition) -> LogPosition:
+        """The place behind the one *transaction* that a position's GTIDs name, with all that stands before it in the log. Retryable.
+
+        Raises:
+            LogPurged: the log behind it is no longer all there, or it was never executed here.
+        """
+
+
+@runtime_checkable
 class PartitionedLog(Protocol):
     """A log whose partitions have no common order.
 
@@ -332,9 +361,7 @@ class PartitionedLog(Protocol):
             "": that is not told. The schema of rows from each of these moments on is told again. None: of no other statements than the
             scan's own.
         marks: asked by a scan how far those partitions have come in the source's log by its start that have messages; None: nobody knows.
-        keeps_scans: whether :meth:`Reader.cached` has what a scan has read. That is of use where rows are read in the same process.
     """
 
     stated: Callable[[], Iterable[tuple[int, str]]] | None
     marks: Callable[[Collection[str]], SourceMarks] | None
-    keeps_scans: bool

@@ -41,8 +41,7 @@ def prepared_read(options: SourceOptions) -> Prepared:
     if options.name is not None:
         with closing(options.tracker()) as tracker:
             return Prepared(stream_table(options, tracker))
-    with closing(options.tracker(ephemeral=True)) as tracker:
-        begin, plans = options.plans(tracker)
+    with options.batch() as (tracker, begin, plans):
         typed = table_of_range(options, tracker, begin=begin)
         try:
             return Prepared(typed, [part for plan in plans for part in partitions_of(plan, tracker, typed)])
@@ -98,8 +97,7 @@ class BatchReader(DataSourceReader):
             raise prepared.stopped
         if prepared is not None and prepared.partitions is not None:
             return prepared.partitions
-        with closing(self._options.tracker(ephemeral=True)) as tracker:
-            _, plans = self._options.plans(tracker)
+        with self._options.batch() as (tracker, _, plans):
             return [part for plan in plans for part in partitions_of(plan, tracker, self._typed)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -75,7 +75,7 @@ class HistorianSource(DataSource):
 
         # Spark sends this object to each task, which has no use for the partitions of others.
         prepared, self._prepared = self._prepared, None
-        return BatchReader(source_options(self.options), prepared)
+        return BatchReader(source_options(self.options, streaming=False), prepared)
 
 
 def _spark_schema(schema: pa.Schema) -> StructType:

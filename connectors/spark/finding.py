@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connectors.spark.typed_schemas import FittingRules, TypedSchema, last_schema, remember, remembered, schema_of
 from connectors.spark.typed_tables import TypedTable
 from historian.errors import ConfigError, PositionError, UnknownTable
+from historian.history.prefix import behind
 from historian.names import TableName
-from historian.positions import GtidSet, parse_position
+from historian.positions import parse_position
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from connectors.spark.options import SourceOptions
     from connectors.tracking.tracker import Tracker
+    from historian.history.history import History
     from historian.history.versions import Version
     from historian.positions import LogPosition
 
@@ -61,8 +62,6 @@ def stream_table(options: SourceOptions, tracker: Tracker) -> TypedTable:
 def schema_position(text: str, tracker: Tracker) -> LogPosition:
     """The position that *text* is, or behind the transaction that it names alone, as ``position`` of a row does.
 
-    What was on other servers before is known where the transaction's own server had a statement before it.
-
     Raises:
         ConfigError: the text is no position.
     """
@@ -71,18 +70,7 @@ def schema_position(text: str, tracker: Tracker) -> LogPosition:
     except PositionError:
         problem = f"expected latest, earliest or a position @ $.schema_at (got {text!r})"
         raise ConfigError('options of format("historian") cannot be used', problems=(problem,)) from None
-    named = position.read
-    if not isinstance(named, GtidSet) or len(named) != 1:
-        return position
-    [(source, [(_, number)])] = named
-    held = GtidSet.of({source: [(1, number)]})
-    for entry in reversed(tracker.history.entries):
-        before = entry.position.read
-        own = "" if entry.place is None else entry.place.gtid
-        if own and isinstance(before, GtidSet) and held.contains_gtid(own):
-            held = held.union(before)
-            break
-    return replace(position, gtids=str(held))
+    return behind(position, tracker.history.entries)
 
 
 def next_schema(options: SourceOptions, tracker: Tracker, table_id: int, begin: int) -> TypedSchema | None:
@@ -104,9 +92,7 @@ def _chosen(options: SourceOptions, tracker: Tracker, *, begin: int, carries_all
     history = tracker.history
     versions = [version for version in history.versions(name) if version.snapshot is not None]
     if not versions:
-        raise UnknownTable(
-            "no such table in the log", where=str(name), next_step="check the name, and that source.tables captures it"
-        )
+        raise _not_there(options, history, name)
     if at == "earliest":
         first = versions[0]
         return schema_of(_chain(tracker, first.table_id), first.number, begin=begin, pinned=True)
@@ -121,6 +107,15 @@ def _chosen(options: SourceOptions, tracker: Tracker, *, begin: int, carries_all
             return found
     last = next(version for version in reversed(chain) if version.snapshot is not None)
     return schema_of(chain, last.number, begin=begin, dropped=options.dropped)
+
+
+def _not_there(options: SourceOptions, history: History, name: TableName) -> UnknownTable:
+    """The error of a table without a version. A batch has looked at the log before ``from`` too, a stream has not."""
+    reason = history.catalog_at(history.first_number).unknown_tables.get(name)
+    next_step = "check the name, and that source.tables captures it"
+    if reason is not None or (options.name is not None and options.begin not in (None, "earliest", "latest")):
+        next_step = "begin where its CREATE is in the log, or write the tables of that place into source.schema"
+    return UnknownTable(reason or "no such table in the log", where=str(name), next_step=next_step)
 
 
 def _chain(tracker: Tracker, table_id: int) -> Sequence[Version]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from connectors.config import BinlogFilesSource, KafkaSource, load_config, parse_config, parse_value
-from connectors.tracking.first_schema import begins_with_copies
+from connectors.config import BinlogFilesSource, KafkaSource, ServerSource, load_config, parse_config, parse_value
+from connectors.tracking.first_schema import begins_with_copies, place_of
 from historian.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -85,8 +86,8 @@ class SourceOptions:
 
         return make_reader(self.configuration().source)
 
-    def tracker(self, *, ephemeral: bool = False) -> Tracker:
-        """A tracker on the configured store, or on one in memory for a batch read."""
+    def tracker(self, *, ephemeral: bool = False, start: str | None = None) -> Tracker:
+        """A tracker on the configured store, or on one in memory for a batch read; *start*: where it begins, if not ``from``."""
         from connectors.tracking.sources import make_tracker
         from historian.store import Store
 
@@ -98,8 +99,8 @@ class SourceOptions:
                 problems=("expected no normalisation, or a lake that `historian run` writes @ $.source.normalize",),
                 where=str(config.path),
             )
-        passes_over = ephemeral and self.passed_over(config) is not None
-        begin = config.source.log_start if self.begin is None or passes_over else self.begin
+        begin = config.source.log_start if self.begin is None else self.begin
+        begin = begin if start is None else start
         if begins_with_copies(begin):
             raise ConfigError(
                 "this source reads the log alone, and copies no rows that tables hold already",
@@ -118,40 +119,51 @@ class SourceOptions:
             )
         return make_tracker(config, store=store, start=begin)
 
-    def passed_over(self, config: PipelineConfig) -> str | None:
-        """The position up to which a batch passes over the log for its schemas alone; None: it begins where it reads.
+    @contextmanager
+    def batch(self) -> Iterator[tuple[Tracker, int, list[Plan]]]:
+        """A tracker, the plans of a batch that it has made, and before them the number of the timeline entry that they begin behind.
 
-        Files cannot say which schema was in force at a position, but for the statements before it.
+        The log before ``from`` is passed over for its schemas, where nothing but its statements says which are in force there.
         """
-        is_place = self.begin not in (None, "earliest", "latest")
-        return (
-            self.begin
-            if is_place and isinstance(config.source, BinlogFilesSource) and not config.source.schema
-            else None
-        )
+        config, limit_bytes = self.configuration(), self.batch_bytes()
+        has_place = self.begin not in (None, "earliest", "latest") and not config.source.schema
+        passed = self.begin if has_place and isinstance(config.source, BinlogFilesSource) else None
+        tracker = self.tracker(ephemeral=True, start=None if passed is None else config.source.log_start)
+        try:
+            if passed is not None:
+                place_of(tracker.reader, passed)  # A log that does not hold it would be passed over to its end.
+            if has_place and isinstance(config.source, ServerSource) and self._lacks_schemas(tracker):
+                tracker.close()
+                passed, tracker = self.begin, self.tracker(ephemeral=True, start="earliest")
+            number = 0
+            for plan in tracker.plans_until(passed, limit_bytes=limit_bytes) if passed is not None else ():
+                number = plan.number
+            begin = tracker.history.first_number if number == 0 else tracker.stored(number).version
+            if self.end is None:
+                tracker.stop_at_present_end()
+            found = []
+            while (following := tracker.plan_after(number, limit_bytes=limit_bytes, until=self.end)) is not None:
+                found.append(following)
+                number = following.number
+            yield tracker, begin, found
+        finally:
+            tracker.close()
 
-    def plans(self, tracker: Tracker) -> tuple[int, list[Plan]]:
-        """The plans of a batch, made by a *tracker* of its own, and the number of the timeline entry that they begin behind."""
-        number, limit_bytes = 0, self.batch_bytes()
-        passed = self.passed_over(self.configuration())
-        for plan in tracker.plans_until(passed, limit_bytes=limit_bytes) if passed is not None else ():
-            number = plan.number
-        begin = tracker.history.first_number if number == 0 else tracker.stored(number).version
-        if self.end is None:
-            tracker.stop_at_present_end()
-        found = []
-        while (following := tracker.plan_after(number, limit_bytes=limit_bytes, until=self.end)) is not None:
-            found.append(following)
-            number = following.number
-        return begin, found
+    def _lacks_schemas(self, tracker: Tracker) -> bool:
+        """Whether the server cannot say what a table that is read was where *tracker* begins: statements behind that changed it."""
+        catalog = tracker.history.catalog_at(tracker.history.first_number)
+        if self.table is None:
+            return any(tracker.captured(name) for name in catalog.unknown_tables)
+        # What is called so by now may have had another name there.
+        return bool(catalog.unknown_tables) and all(str(name) != self.table for name in catalog.tables)
 
     def batch_bytes(self) -> int:
         """How much of the log one plan takes at most."""
         return self.configuration().run.max_batch_bytes
 
 
-def source_options(options: Mapping[str, str], *, streaming: bool = False) -> SourceOptions:
-    """The *options* of a read or, *streaming*, of a stream.
+def source_options(options: Mapping[str, str], *, streaming: bool | None = None) -> SourceOptions:
+    """The *options* of a batch or, *streaming*, of a stream; None: of which of the two Spark has not said yet.
 
     Raises:
         ConfigError: with every problem, each as ``reason @ $.option (got value)``.
@@ -160,8 +172,8 @@ def source_options(options: Mapping[str, str], *, streaming: bool = False) -> So
     keys = {key: value for key, value in given.items() if key.partition(".")[0] in _SECTIONS and "." in key}
     problems = _named_configurations(given, keys)
     problems += [_unknown(key) for key in sorted(set(given) - set(OPTIONS) - set(keys))]
-    if streaming:
-        problems += _stream_problems(given, keys)
+    if streaming is not None:
+        problems += _stream_problems(given, keys) if streaming else _batch_problems(given)
     problems += _value_problems(given)
     columns = tuple(name.strip() for name in given["columns"].split(",")) if "columns" in given else None
     if columns is not None and ("" in columns or len(set(columns)) < len(columns)):
@@ -196,9 +208,15 @@ def _named_configurations(given: Mapping[str, str], keys: Mapping[str, str]) -> 
     return []
 
 
+def _batch_problems(given: Mapping[str, str]) -> list[str]:
+    """What says nothing to a batch, and would be taken for a bound."""
+    instead = {"until": "to", "after_plan": "from"}
+    return [f"expected with readStream only @ $.{key} (say {instead[key]})" for key in instead if key in given]
+
+
 def _stream_problems(given: Mapping[str, str], keys: Mapping[str, str]) -> list[str]:
     """What a stream needs besides: a name where it is typed, and a store that outlives it."""
-    problems = []
+    problems = ["expected with read only @ $.to (say until)"] if "to" in given else []
     if given.get("table") and not given.get("name"):
         problems.append("missing @ $.name (a typed stream remembers its schema under a name)")
     has_store = given.get("config") or "store" in given or "history.store" in keys

@@ -27,6 +27,7 @@ __all__ = ["Together", "served_together"]
 _OF_THE_PROCESS = ("process_", "python_", "jvm_")
 _AT_ONCE = 8
 """So many connectors are asked for their status at a time."""
+_LEAST_SILENCE_S = 60.0
 _REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.MISDIRECTED_REQUEST)
 
 
@@ -104,7 +105,9 @@ def served_together(configs: Sequence[PipelineConfig]) -> Iterator[Together]:
     if says is None or limits is None:
         yield Together({})
         return
-    watched = {config.name: Watched.of(config, limits) for config in configs}
+    # Quiet ones among many let hear of themselves seldom.
+    patient = replace(limits, max_silence_s=max(limits.max_silence_s, _LEAST_SILENCE_S))
+    watched = {config.name: Watched.of(config, patient) for config in configs}
     together = Together(watched)
     with ExitStack() as stack:
         for each in watched.values():

@@ -14,10 +14,10 @@ from connectors.config import PipelineConfig
 from connectors.monitoring.observer import Observer, Observers
 from connectors.pipeline.opening import own_session
 from connectors.pipeline.run import run
-from connectors.pipeline.signals import hangups, signals
+from connectors.pipeline.signals import Stopping, hangups, signals
 from connectors.together.endpoint import Together, served_together
 from historian.errors import ConfigError
-from sinks.session import session_beside
+from sinks.session import sessions_beside
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,7 +69,7 @@ def run_together(
         ConfigError: *configs* do not fit together, or nobody can listen at ``run.http``.
     """
     _check(configs)
-    stopping = threading.Event() if stopping is None else stopping
+    stopping = Stopping() if stopping is None else stopping
     outcomes: dict[str, Outcome] = {}
     with (
         signals(stopping.set),
@@ -77,9 +77,12 @@ def run_together(
         served_together(configs) as together,
         own_session(_of_all(configs), stopping.set) as spark,
     ):
+        session = sessions_beside(spark)
         threads = [
             threading.Thread(
-                target=partial(_one, config, spark, once, stopping, observers[config.name], together, outcomes, ended),
+                target=partial(
+                    _one, config, session, once, stopping, observers[config.name], together, outcomes, ended
+                ),
                 name=f"historian {config.name}",
                 daemon=True,
             )
@@ -94,7 +97,7 @@ def run_together(
 
 def _one(
     config: PipelineConfig,
-    spark: SparkSession,
+    session: Callable[[], SparkSession],
     once: bool,  # noqa: FBT001 of a thread that is told all
     stopping: threading.Event,
     observer: Observer,
@@ -106,12 +109,13 @@ def _one(
     name = config.name
     try:
         # Jobs of this thread are in a pool of their own; pools have equal shares.
+        spark = session()
         spark.sparkContext.setLocalProperty(_POOL, name)
         stopped = run(
             replace(config, run=replace(config.run, http=None)),
             once=once,
             observer=Observers(observer, together.observer(name)),
-            spark=session_beside(spark),
+            spark=spark,
             stopping=stopping,
         )
         outcome = Outcome(stopped=stopped)

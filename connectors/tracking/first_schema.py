@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from connectors.readers.base import Statement, TimedLog
+from connectors.readers.base import Statement, TimedLog, TransactionLog
 from historian.ddl import resolve
-from historian.errors import LogPurged
+from historian.errors import LogPurged, PositionError
 from historian.history.timeline import TimelineEntry
 from historian.names import TableName
-from historian.positions import LogPosition, parse_position
+from historian.positions import GtidSet, LogPosition, MariadbGtids, parse_position
 from historian.positions.moments import moment_us
 from historian.schema.applying import apply_all
 from historian.schema.edits import CreateTable, Edit, ForgetTable, RenameTable, SetDatabase
@@ -95,14 +95,17 @@ def origin_of(reader: Reader, start: str) -> LogPosition:
     try:
         return place_of(reader, "latest" if begins_with_copies(start) else start)
     except LogPurged as error:
-        error.next_step = (
-            "choose another source.start: initial, earliest, changes_only, or a position that the log holds"
-        )
+        others = "a moment, or offsets that the topics hold"
+        if not isinstance(reader, TimedLog):
+            others = "initial, or a position that the log holds"
+        error.next_step = f"choose another source.start: earliest, changes_only, {others}"
         raise
 
 
 def place_of(reader: Reader, text: str) -> LogPosition:
     """The position in the log that *text* names: "earliest", "latest", a position, or of topics a moment.
+
+    The GTID of one transaction, as the ``position`` of a row has it, names the place behind that.
 
     Raises:
         LogPurged: the log does not hold that position.
@@ -111,9 +114,23 @@ def place_of(reader: Reader, text: str) -> LogPosition:
         return reader.start()
     if text == "latest":
         return reader.end()
-    if isinstance(reader, TimedLog) and (moment := moment_us(text)) is not None:
-        return reader.at_time(moment)
-    return reader.locate(parse_position(text, reader.flavor))
+    if isinstance(reader, TimedLog):
+        if (moment := moment_us(text)) is not None:
+            return reader.at_time(moment)
+        if moment_us(f"{text}Z") is not None:  # reads as an offset of a topic, too
+            raise PositionError("a moment without its zone", where=text, expected=f"{text}Z or {text}+01:00")
+    position = parse_position(text, reader.flavor)
+    if isinstance(reader, TransactionLog) and _names_one(position):
+        return reader.behind(position)
+    return reader.locate(position)
+
+
+def _names_one(position: LogPosition) -> bool:
+    """Whether the GTIDs are those of one transaction. A MariaDB position of one domain reads like that, and ends where it stands."""
+    read = position.read
+    if isinstance(read, GtidSet):
+        return len(read) == 1
+    return isinstance(read, MariadbGtids) and len(read.last) == 1
 
 
 def _captured_edits(reader: Reader, origin: LogPosition, capture: Capture, known: Catalog) -> tuple[list[Edit], bool]:

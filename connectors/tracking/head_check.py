@@ -49,6 +49,10 @@ class HeadCheck:
         self._next_s = 0.0
         self._suspects: dict[TableName, str] = {}
 
+    def close(self) -> None:
+        """Ends looks at the server: what others capture need not serve them any more."""
+        self._captures.close()
+
     def confirm(self, history: History, reader: Reader) -> None:
         """Compares now, and again at once what differs, since the run ends and has no later look."""
         self._next_s = 0.0

@@ -86,15 +86,16 @@ def make_tracker(
 
     source = config.source
     store = Store.open(config.history.store) if store is None else store
+    reader = make_reader(source)
     settings: dict[str, Any] = {} if range_bytes is None else {"range_bytes": range_bytes}
     return Tracker(
-        reader=make_reader(source),
+        reader=reader,
         store=store,
         connector=store.connector(config.name),
         captured=source.tables,
         revision=revision(config),
         start=source.start if start is None else start,
-        capture=_capture(source) if isinstance(source, ServerSource) else None,
+        capture=_capture(source, reader) if isinstance(source, ServerSource) else None,
         head=_head(source) if isinstance(source, ServerSource) else None,
         schema=_schema(source),
         online_changes=source.tables.online_changes,
@@ -104,7 +105,7 @@ def make_tracker(
     )
 
 
-def _capture(source: ServerSource) -> Capture:
+def _capture(source: ServerSource, reader: Reader) -> Capture:
     from connectors.tracking.capture.catalog import capture_catalog
     from connectors.tracking.capture.shared import shared_captures
 
@@ -116,7 +117,8 @@ def _capture(source: ServerSource) -> Capture:
             with closing(address.connect()) as connection:
                 return capture_catalog(connection, next_table_id, next_column_id, exact=exact)
 
-        return shared.begun_from_now((next_table_id, next_column_id, exact), ask)
+        # Checks ask under this key too.
+        return shared.unchanged((next_table_id, next_column_id, exact), reader.near_end, ask)
 
     return capture
 
@@ -131,9 +133,7 @@ def _head(source: ServerSource) -> HeadCaptures:
         with closing(address.connect()) as connection:
             return capture_catalog(connection, 1, 1, exact=False, databases=databases)
 
-    databases, shared = source.tables.databases(), shared_captures(address)
-    shared.want(databases)
-    return HeadCaptures(ask, databases, shared)
+    return HeadCaptures(ask, source.tables.databases(), shared_captures(address))
 
 
 def _schema(source: SourceConfig) -> Catalog | None:

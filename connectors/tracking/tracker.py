@@ -279,8 +279,14 @@ class Tracker:
 
     def close(self) -> None:
         """Closes the log and the store."""
-        self.reader.close()
+        self.close_log()
         self.store.close()
+
+    def close_log(self) -> None:
+        """Closes the log, and looks at its server no more."""
+        self.reader.close()
+        if self._head is not None:
+            self._head.close()
 
     def _make(self, number: int, start: LogPosition, limit_bytes: int | None, stop: LogPosition | None) -> Plan | None:
         if self._history is not None and self._history.last_number != self.store.last_number():

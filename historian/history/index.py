@@ -46,7 +46,8 @@ class VersionIndex:
         self._stored = StoredTimeline({}, (), str) if stored is None else stored
         self._entries: dict[int, TimelineEntry | None] = dict.fromkeys(self._stored.heads)
         self._of_table: dict[int, list[EditRow]] = {}
-        self._of_name: dict[TableName, dict[int, None]] = {}
+        # Most names are one table's for ever, and one number is held in less memory than a mapping.
+        self._of_name: dict[TableName, tuple[int] | dict[int, None]] = {}
         self._of_none: dict[TableName, list[EditRow]] = {}
         self._of_database: list[EditRow] = []
         self.resumed: set[TableName] = set()
@@ -71,7 +72,11 @@ class VersionIndex:
                 self.skips.append(row[0])
             if table_id:
                 self._of_table.setdefault(table_id, []).append(row)
-                self._of_name.setdefault(name, {})[table_id] = None
+                holders = self._of_name.setdefault(name, (table_id,))
+                if isinstance(holders, dict):
+                    holders[table_id] = None
+                elif table_id not in holders:
+                    self._of_name[name] = dict.fromkeys((*holders, table_id))
             elif name.table:
                 self._of_none.setdefault(name, []).append(row)
             else:

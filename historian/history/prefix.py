@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from historian.errors import PositionError, PositionUnknown
 from historian.history.timeline import TimelineEntry
-from historian.positions import KAFKA, FilePosition, LogPosition
+from historian.positions import KAFKA, FilePosition, GtidSet, LogPosition
 from historian.positions.places import Place
 
-__all__ = ["Prefix", "covers", "holds"]
+__all__ = ["Prefix", "behind", "covers", "holds"]
+
+
+def behind(position: LogPosition, entries: Sequence[TimelineEntry]) -> LogPosition:
+    """The position, or where it names one transaction alone, as ``position`` of a row does, the one behind that.
+
+    What was on other servers before is known where the transaction's own server had a statement before it.
+
+    Args:
+        entries: of the history, in order.
+    """
+    named = position.read
+    if not isinstance(named, GtidSet) or len(named) != 1:
+        return position
+    [(source, [(_, number)])] = named
+    held = GtidSet.of({source: [(1, number)]})
+    for entry in reversed(entries):
+        before = entry.position.read
+        own = "" if entry.place is None else entry.place.gtid
+        if own and isinstance(before, GtidSet) and held.contains_gtid(own):
+            held = held.union(before)
+            break
+    return replace(position, gtids=str(held))
 
 
 def covers(position: LogPosition, other: LogPosition) -> bool:

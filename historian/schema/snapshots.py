@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from historian.names import TableName
 
@@ -142,6 +143,12 @@ class ColumnType:
         return text + (" unsigned" if self.unsigned else "") + (" zerofill" if self.zerofill else "")
 
 
+@lru_cache(maxsize=4096)
+def _shared(kind: ColumnType) -> ColumnType:
+    """One for all columns of that type: of very many tables that are held in memory few have types of their own."""
+    return kind
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
     """One column of a snapshot.
@@ -164,7 +171,7 @@ class Column:
 
     id: int
     name: str
-    type: ColumnType
+    type: Annotated[ColumnType, AfterValidator(_shared)]
     nullable: bool = True
     default: str | None = None
     default_is_expression: bool = False

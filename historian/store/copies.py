@@ -8,15 +8,25 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, Select, delete, insert, select, update
 
 from historian import codec
 from historian.plans.key_ranges import Key
 from historian.plans.plans import CopiedPiece, Plan, TableCopy
-from historian.store.tables import copied_rows, copies, progress
+from historian.store.tables import copied_rows, copies, open_copies, progress
 
-__all__ = ["CopyProgress", "begin_repair_anew", "copied_chunk", "copy_progress", "left_s", "record_copies"]
+__all__ = [
+    "CopyProgress",
+    "begin_repair_anew",
+    "copied_chunk",
+    "copy_progress",
+    "left_s",
+    "note_open",
+    "open_progress",
+    "record_copies",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +143,11 @@ def record_copies(connection: Connection, plan: Plan, chunks: Iterable[bytes]) -
             connection.execute(insert(copies).values(table_id=table.table_id, body=text))
         else:
             _set(connection, table.table_id, text)
+        was_open = held is not None and not held.is_done
+        if was_open and now.is_done:
+            connection.execute(delete(open_copies).where(open_copies.c.table_id == table.table_id))
+        elif not was_open and not now.is_done:
+            note_open(connection, [table.table_id])
 
 
 def begin_repair_anew(connection: Connection, table_id: int) -> None:
@@ -165,7 +180,26 @@ def _sum(before: int | None, copy: TableCopy) -> int | None:
 
 def copy_progress(connection: Connection) -> dict[int, CopyProgress]:
     """How far tables are copied, by table id; those that never were to be are left out."""
-    return {int(row.table_id): _loaded(row.body) for row in connection.execute(select(copies)).all()}
+    return _progress(connection, select(copies))
+
+
+def open_progress(connection: Connection, unless_more_than: int = 0) -> dict[int, CopyProgress]:
+    """The same of tables whose copy is not done; of all where there are no more than so many."""
+    few = connection.execute(select(copies.c.table_id).limit(unless_more_than + 1)).all() if unless_more_than else ()
+    if few and len(few) <= unless_more_than:
+        return copy_progress(connection)
+    return _progress(connection, select(copies).join(open_copies, copies.c.table_id == open_copies.c.table_id))
+
+
+def note_open(connection: Connection, table_ids: Iterable[int]) -> None:
+    """Notes that the copies of these are not done, none of which was noted."""
+    new = [{"table_id": table_id} for table_id in table_ids]
+    if new:
+        connection.execute(insert(open_copies), new)
+
+
+def _progress(connection: Connection, query: Select[Any]) -> dict[int, CopyProgress]:
+    return {int(row.table_id): _loaded(row.body) for row in connection.execute(query).all()}
 
 
 @lru_cache(maxsize=16_384)

@@ -17,6 +17,7 @@ from historian import codec
 from historian.errors import StoreError
 from historian.history.timeline import TimelineEntry
 from historian.store.contents import pack, references, squeezed, unpack
+from historian.store.copies import copy_progress, note_open
 from historian.store.facts import fact, set_fact
 from historian.store.recording import forget_snapshots
 from historian.store.tables import (
@@ -25,10 +26,12 @@ from historian.store.tables import (
     copied_rows,
     copies,
     edits,
+    edits_of_kind,
     entries,
     facts,
     metadata,
     name_type,
+    open_copies,
     passages,
     plans,
     progress,
@@ -133,5 +136,14 @@ def _passages(connection: Connection) -> None:
     set_fact(connection, "schema_format", "4")
 
 
-_STEPS: dict[int, Callable[[Connection], None]] = {1: _whole_entries, 2: _copies, 3: _passages}
+def _open_copies(connection: Connection) -> None:
+    """From 4: which copies are not done stood in their texts alone, and edits of one kind were found among all."""
+    metadata.create_all(connection, tables=[open_copies])
+    connection.execute(delete(open_copies))
+    note_open(connection, [table_id for table_id, each in copy_progress(connection).items() if not each.is_done])
+    edits_of_kind.create(connection, checkfirst=True)
+    set_fact(connection, "schema_format", "5")
+
+
+_STEPS: dict[int, Callable[[Connection], None]] = {1: _whole_entries, 2: _copies, 3: _passages, 4: _open_copies}
 """What leads from the format of that number to the next."""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from historian.store.engine import Transactions
 from historian.store.facts import fact, set_fact
 from historian.store.message_counts import held_counts
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 __all__ = ["Notes"]
 
@@ -39,13 +44,22 @@ class Notes:
         """What :meth:`note_copies_reading` keeps, of a run that may have ended meanwhile."""
         return self._noted("copies_reading")
 
-    def note_targets(self, text: str) -> None:
-        """Keeps where the targets stand, as a run has told it."""
-        self._note("targets", text)
+    def note_targets(self, text: str, apart: str = "") -> None:
+        """Keeps where the targets stand, as a run has told it, and *apart* what of it is more than that a target is up to date."""
+
+        def work(connection: Connection) -> None:
+            set_fact(connection, "targets", text)
+            set_fact(connection, "targets_apart", apart)
+
+        self._transactions.write(work)
 
     def targets(self) -> str:
         """What :meth:`note_targets` keeps; "": no run has told."""
         return self._noted("targets")
+
+    def targets_apart(self) -> str:
+        """What :meth:`note_targets` keeps apart, so that nobody need read the rest; "": nothing."""
+        return self._noted("targets_apart")
 
     def note_notifications(self, text: str) -> None:
         """Keeps what was told of the runs of the connector, and what is on its way."""

@@ -25,12 +25,12 @@ from historian.store.contents import head, loosened, references, unpack
 from historian.store.copies import CopyProgress, copied_chunk, copy_progress
 from historian.store.copy_orders import CopyOrders, cancel_copy, copy_orders, limit_copies, pause_copies
 from historian.store.engine import Transactions
+from historian.store.facets import Facets
 from historian.store.facts import fact, set_fact
 from historian.store.facts import horizon as held_horizon
 from historian.store.forgetting import ForgetResult, forget, forget_purged
 from historian.store.lease import Lease, Owner, held_lease, holder
 from historian.store.migration import is_prepared, prepare
-from historian.store.notes import Notes
 from historian.store.passages import held_passages
 from historian.store.recording import (
     append_plan,
@@ -42,7 +42,7 @@ from historian.store.recording import (
     record_resolved,
 )
 from historian.store.source_marks import held_marks
-from historian.store.tables import counts, edits, gaps, plans, progress, quarantines, streams
+from historian.store.tables import counts, gaps, plans, progress, quarantines, streams
 from historian.store.timelines import append_entries, held_snapshots, last_number, read_timeline, restore_horizon
 
 __all__ = ["Store"]
@@ -51,7 +51,7 @@ LEASE_S = 60.0
 _log = logging.getLogger(__name__)
 
 
-class Store(Notes):
+class Store(Facets):
     """Everything about one connector that must outlive a run. Open it with :meth:`open`; several processes may.
 
     Every method is one short transaction and may be called again after any failure: recording what is recorded already
@@ -418,20 +418,6 @@ class Store(Notes):
                 connection.execute(insert(counts).values(**row))
 
         self._transactions.write(work)
-
-    def columns_added(self, text: str) -> tuple[int, ...]:
-        """Numbers of the entries that add a column to a table, in whose stored form *text* stands; ascending."""
-        query = select(edits.c.number, edits.c.body).where(edits.c.kind == "add_column").order_by(edits.c.number)
-        rows = self._transactions.read(lambda connection: connection.execute(query).all())
-        return tuple(dict.fromkeys(int(number) for number, body in rows if text in loosened(body)))
-
-    def nulled(self) -> dict[tuple[int, int], int]:
-        """How many values became NULL so far that cannot be represented, by table id and column id."""
-        query = select(counts.c.table_id, counts.c.column_id, func.sum(counts.c.amount)).group_by(
-            counts.c.table_id, counts.c.column_id
-        )
-        rows = self._transactions.read(lambda connection: connection.execute(query).all())
-        return {(int(table_id), int(column_id)): int(amount) for table_id, column_id, amount in rows}
 
     def restore(
         self,

@@ -16,12 +16,14 @@ __all__ = [
     "copies",
     "counts",
     "edits",
+    "edits_of_kind",
     "entries",
     "facts",
     "gaps",
     "leases",
     "metadata",
     "name_type",
+    "open_copies",
     "passages",
     "plans",
     "progress",
@@ -33,7 +35,7 @@ __all__ = [
 NEXT_STEP = "start the run again; if this comes back, put the store away: `historian run` makes it again from the lake"
 """Of errors that tell of a store which contradicts itself."""
 
-SCHEMA_FORMAT = 4
+SCHEMA_FORMAT = 5
 """Raised when a table's meaning changes, with a step of :mod:`historian.store.migration` that leads there."""
 
 metadata = MetaData()
@@ -48,7 +50,7 @@ facts = Table(
     Column("name", name_type, primary_key=True),
     Column("body", body_type, nullable=False),
 )
-"""Single values: schema_format, generation, connector, start, resolved, horizon, log, retry, copy_orders, copies_wait, copies_reading, targets, notifications, messages, and of
+"""Single values: schema_format, generation, connector, start, resolved, horizon, log, retry, copy_orders, copies_wait, copies_reading, targets, targets_apart, notifications, messages, and of
 each partition a source_mark."""
 
 entries = Table(
@@ -60,6 +62,8 @@ entries = Table(
     sqlite_with_rowid=False,
 )
 """Heads of timeline entries; ``place`` is what makes a statement the same when it is read again."""
+
+edits_of_kind = Index("historian_edits_of_kind", "kind", "number")
 
 edits = Table(
     "historian_edits",
@@ -75,6 +79,7 @@ edits = Table(
     Column("snapshot", name_type, nullable=True),
     Index("historian_edits_of_table", "table_id", "number"),
     Index("historian_edits_of_name", "database_name", "table_name"),
+    edits_of_kind,
     sqlite_with_rowid=False,
 )
 """What each entry changes, an edit a row, as :class:`historian.history.stored_timeline.EditRow` says."""
@@ -143,6 +148,13 @@ copies = Table(
     Column("body", body_type, nullable=False),
 )
 """How far each table is copied from the source (:class:`historian.store.copies.CopyProgress`)."""
+
+open_copies = Table(
+    "historian_open_copies",
+    metadata,
+    Column("table_id", BigInteger, primary_key=True, autoincrement=False),
+)
+"""The tables among these whose copy is not done, so that nobody need read the others to find them."""
 
 copied_rows = Table(
     "historian_copied_rows",

@@ -46,10 +46,23 @@ def read_timeline(connection: Connection, after: int = 0, upto: int | None = Non
     """The entries behind the number *after*, by default to the end, not decoded."""
     query = _between(entries, after, upto).order_by(entries.c.number)
     heads = {number: (place, body) for number, place, body in connection.execute(query)}
-    rows = connection.execute(_between(edits, after, upto).order_by(edits.c.number, edits.c.part)).all()
+    known: dict[str, str] = {}
+    rows = [
+        _plain(row, known)
+        for row in connection.execute(_between(edits, after, upto).order_by(edits.c.number, edits.c.part))
+    ]
     needed = _between(edits, after, upto).with_only_columns(edits.c.snapshot).where(edits.c.snapshot.is_not(None))
     texts = connection.execute(select(snapshots).where(snapshots.c.digest.in_(needed)))
-    return _timeline(heads, rows, dict(texts.all()))
+    return _timeline(heads, rows, {known.get(digest, digest): body for digest, body in texts})
+
+
+def _plain(row: Any, known: dict[str, str]) -> EditRow:
+    """*row* with texts that many rows have as the same object: a history of very many tables is held in memory."""
+    number, part, table_id, database, table, kind, column_id, body, snapshot = row
+    same = known.setdefault
+    database, kind, body = same(database, database), same(kind, kind), same(body, body) if body == "{}" else body
+    snapshot = snapshot if snapshot is None else same(snapshot, snapshot)
+    return EditRow(number, part, table_id, database, table, kind, column_id, body, snapshot)
 
 
 def held_snapshots(connection: Connection, digests: Iterable[str]) -> dict[str, str]:

@@ -109,7 +109,12 @@ class ShapedChunks:
     @property
     def is_small(self) -> bool:
         """See :class:`sinks.contract.chunks.Chunks`."""
-        return self._chunks.is_small
+        return self._chunks.is_small and (self._evaluated is None or self._evaluated.is_small)
+
+    @property
+    def is_here(self) -> bool:
+        """See :class:`sinks.contract.chunks.Chunks`."""
+        return self._chunks.is_here and (self._evaluated is None or self._evaluated.is_here)
 
     def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
         """See :class:`sinks.contract.chunks.Chunks`."""

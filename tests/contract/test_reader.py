@@ -274,6 +274,15 @@ def test_every_bound_is_found_again_by_its_gtids_and_by_its_place(log: Log, read
         assert others == [item for item in scanned(reader, bound) if not isinstance(item, Bound)]
 
 
+def test_behind_one_transaction_stands_what_the_log_has_there(log: Log, reader: BinlogReader) -> None:
+    whole = [item for item in scanned(reader, own(log, reader)) if isinstance(item, Statement)]
+    for gtid in list(dict.fromkeys(item.place.gtid for item in whole))[::4]:
+        place = reader.behind(LogPosition(flavor=log.server.flavor, gtids=gtid, file="", offset=0))
+        last = max(index for index, item in enumerate(whole) if item.place.gtid == gtid)
+        assert whole[last + 1 :] == [item for item in scanned(reader, place) if isinstance(item, Statement)]
+        assert reader.locate(only_gtids(place)).gtids == place.gtids
+
+
 def test_a_scan_by_gtids_first_says_where_it_begins(log: Log, reader: BinlogReader) -> None:
     first = scanned(reader, only_gtids(log.start))[0]
     assert isinstance(first, Bound)
@@ -340,6 +349,8 @@ def test_gtids_that_were_never_executed_are_refused(
     gtids = "7-7-7" if log.server.flavor == "mariadb" else "11111111-2222-3333-4444-555555555555:1-5"
     with pytest.raises(LogPurged, match="has not executed the position"):
         reader.locate(LogPosition(flavor=log.server.flavor, gtids=gtids, file="", offset=0))
+    with pytest.raises(LogPurged, match="has not executed the position"):
+        reader.behind(LogPosition(flavor=log.server.flavor, gtids=gtids[:38], file="", offset=0))
 
 
 def test_a_file_that_is_not_in_the_log_is_refused(log: Log, reader: BinlogReader) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import Connection, create_engine, make_url, select, update
+from sqlalchemy import Connection, create_engine, inspect, make_url, select, update
 
 from databases.servers import Server
 from databases.stores import DDL, END, START, STOP, T, a_plan
@@ -30,7 +30,7 @@ from historian.store import CopyOrders, Store
 from historian.store.contents import loosened, squeezed
 from historian.store.engine import Transactions, _with_driver
 from historian.store.facts import set_fact
-from historian.store.tables import metadata, passages
+from historian.store.tables import edits_of_kind, metadata, open_copies, passages
 from models.timelines import BIGINT, INT, A, B, capture, create, position, statement, table
 
 if TYPE_CHECKING:
@@ -654,6 +654,68 @@ def test_a_store_of_before_topics_notes_passages_from_then_on(url: str) -> None:
             assert {("T:0", 1): (held,)} == store.passages()
 
 
+def test_a_store_that_did_not_note_open_copies_does_from_then_on(url: str) -> None:
+    Path(make_url(url).database or "").parent.mkdir(exist_ok=True)
+    with closing(Store.open(url)) as store:
+        store.append_plan(_copies(1, TableCopy(key=(1,), upto=("3",)), TableCopy(key=(1,), is_done=True)))
+    engine = create_engine(_with_driver(make_url(url)))
+    with engine.begin() as connection:
+        open_copies.drop(connection)
+        edits_of_kind.drop(connection)
+        set_fact(connection, "schema_format", "4")
+    engine.dispose()
+
+    for found in ([1], [2]):
+        with closing(Store.open(url)) as store, closing(Transactions(url)) as transactions:
+            indexes = transactions.read(lambda connection: inspect(connection).get_indexes("historian_edits"))
+            assert (found, True) == (
+                list(store.open_copies()),
+                str(edits_of_kind.name) in {each["name"] for each in indexes},
+            )
+            store.append_plan(_copies(2, TableCopy(key=(1,), is_done=True), TableCopy(key=(1,), upto=("1",))))
+
+
+def _copies(number: int, *copies: TableCopy) -> Plan:
+    """A plan that copies some of so many tables."""
+    plan = a_plan(number)
+    tables = (replace(plan.tables[0], table_id=i, quarantine=None, copy=copy) for i, copy in enumerate(copies, 1))
+    return replace(plan, tables=tuple(tables))
+
+
+def test_copies_that_are_not_done_are_found_without_the_others(store: Store) -> None:
+    whole, some = TableCopy(key=(1,), is_done=True), TableCopy(key=(1,), upto=("3",), rows=3)
+    assert {} == store.open_copies() == store.open_copies(5)
+
+    store.append_plan(_copies(1, whole, some, whole))
+    assert ([2], [1, 2, 3], [2]) == tuple(sorted(store.open_copies(most)) for most in (0, 3, 2))
+    assert store.copies()[2] == store.open_copies()[2]
+    store.append_plan(_copies(2, some, whole))
+    store.append_plan(_copies(2, some, whole))
+    assert [1] == list(store.open_copies())
+    store.append_plan(_copies(3, whole, replace(some, repairs="a test", upto=None), some))
+    assert [2, 3] == sorted(store.open_copies())
+    store.quarantine(2, T, STOP)
+    assert [2, 3] == sorted(store.open_copies())
+
+
+def test_the_last_name_of_tables_is_that_of_their_last_version(store: Store) -> None:
+    swap = (
+        RenameTable(table=T, table_id=1, new=table("spare")),
+        RenameTable(table=table("u"), table_id=2, new=T),
+        RenameTable(table=table("spare"), table_id=1, new=table("u")),
+    )
+    gone = statement(3, f"{A}:6", DropTable(table=T, table_id=2))
+    start = capture(create(1, "t", "a"), create(2, "u", "b", first=2), create(3, "w", "c", first=3))
+    store.record((start, statement(2, f"{A}:5", *swap), gone), END)
+
+    names = store.table_names([3, 2, 1, 99])
+
+    assert {1: table("u"), 2: T, 3: table("w")} == names
+    history = store.history()
+    assert names == {number: history.versions_of(number)[-1].name for number in (1, 2, 3)}
+    assert {} == store.table_names(())
+
+
 def test_rows_that_were_passed_over_may_be_read_by_a_later_plan_and_not_the_other_way(store: Store) -> None:
     def part(*passages: Passage) -> PartitionRange:
         return PartitionRange(topic="T", partition=0, start=5, end=9, bytes_read=1, passages=passages)
@@ -721,7 +783,7 @@ def test_a_store_of_a_newer_release_is_refused(url: str) -> None:
     with closing(Transactions(url)) as transactions:
         transactions.write(lambda connection: set_fact(connection, "schema_format", "99"))
 
-    with pytest.raises(StoreError, match=r"newer release.*expected format 4 or older; found format 99"):
+    with pytest.raises(StoreError, match=r"newer release.*expected format 5 or older; found format 99"):
         Store.open(url)
 
 

@@ -187,12 +187,12 @@ def test_tables_that_cannot_be_copied_again_are_told_with_a_next_step(
 
 
 def test_small_tables_do_not_wait_for_a_large_one(mysql9: Server, spark: SparkSession, tmp_path: Path) -> None:
-    """Of 150 tables with a row, and a first one of which a plan takes a hundredth at most."""
+    """Of 150 tables with a row, and a first one of which a plan takes a fortieth at most."""
     mysql9.clear()
     mysql9.sql("CREATE DATABASE c")
     with mysql9.connect() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE TABLE c.a_large (id INT PRIMARY KEY)")
-        cursor.execute("INSERT INTO c.a_large VALUES " + ", ".join(f"({i})" for i in range(1000)))
+        cursor.execute("INSERT INTO c.a_large VALUES " + ", ".join(f"({i})" for i in range(400)))
         for number in range(150):
             cursor.execute(f"CREATE TABLE c.t{number} (id INT PRIMARY KEY)")
             cursor.execute(f"INSERT INTO c.t{number} VALUES (1)")
@@ -208,7 +208,7 @@ def test_small_tables_do_not_wait_for_a_large_one(mysql9: Server, spark: SparkSe
     others = [
         plan.number for plan in plans for table in plan.tables if table.copy is not None and table.copy.rows == 10
     ]
-    assert (100, True) == (len(others), max(begun) <= min(others) + 1)
+    assert (40, True) == (len(others), max(begun) <= min(others) + 1)
 
 
 class _Running:

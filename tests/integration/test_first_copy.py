@@ -21,6 +21,7 @@ from connectors.backfill.snapshots import snapshot_behind
 from connectors.config import CopyLimits
 from connectors.readers.binlog.selected.reading import select_rows
 from connectors.readers.binlog.transport.connection import ServerAddress
+from databases.server_builds import BUILDS
 from databases.servers import Server
 from historian.errors import SourceError
 from historian.positions import LogPosition
@@ -31,6 +32,8 @@ from workload.seeds import seeds
 
 _LIMITS = CopyLimits(chunk_rows=60, connections=2)
 _ROWS = 700
+_PAUSE_S = 0.005
+"""Between a writer's statements: each plan is to have some, and what compares them is to read no more than that."""
 _BETWEEN = ("mysql8", "mariadb1011")
 """Servers between the oldest and the newest one of their flavor."""
 
@@ -76,6 +79,9 @@ def _filled(server: Server) -> Server:
     return server
 
 
+@pytest.mark.parametrize(
+    "server", [pytest.param(n, marks=[pytest.mark.soak] * (n in _BETWEEN)) for n in BUILDS], indirect=True
+)
 def test_each_plan_holds_what_the_source_held_at_its_end(copied: Server, tmp_path: Path) -> None:
     for seed in seeds([1]):
         oracle = CopyingOracle(copied, tmp_path / f"copy{seed}", _LIMITS, "c")
@@ -88,15 +94,7 @@ def test_each_plan_holds_what_the_source_held_at_its_end(copied: Server, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "server",
-    [
-        "mysql57",
-        "mysql9",
-        "mariadb105",
-        "mariadb118",
-        *(pytest.param(kind, marks=pytest.mark.soak) for kind in _BETWEEN),
-    ],
-    indirect=True,
+    "server", [pytest.param(n, marks=[pytest.mark.soak] * (n in _BETWEEN)) for n in BUILDS], indirect=True
 )
 def test_statements_meanwhile_are_followed(copied: Server, tmp_path: Path) -> None:
     for seed in seeds([1]):
@@ -307,7 +305,7 @@ def _writers(server: Server, seed: int, *work: Callable[[random.Random, Any], No
         try:
             with server.connect() as connection, connection.cursor() as cursor:
                 cursor.execute("USE c")
-                while not stop.is_set():
+                while not stop.wait(_PAUSE_S):
                     try:
                         act(rng, cursor)
                         if rng.random() < 0.6:

@@ -17,16 +17,18 @@ from connectors.cli import app
 from connectors.config import load_config
 from connectors.pipeline.run import run
 from connectors.readers.kafka.client import Client, KafkaSettings
-from connectors.readers.kafka.decoders import decoder_of
-from connectors.readers.kafka.messages.events import Event
-from databases.connect import debezium_settings, start_connect
+from connectors.readers.kafka.decoders import decoder_of, writers_of
+from connectors.readers.kafka.messages.events import Decoder, Event
+from connectors.readers.kafka.registry.client import RegistrySettings
+from databases.connect import avro_settings, debezium_settings, start_connect
 from databases.kafka import Kafka
+from databases.registry import Registry, start_registry
 from databases.servers import Server
 from workload.seeds import seeds
 from workload.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -73,11 +75,11 @@ def streams(server: Server, kafka: Kafka, prefix: str) -> None:
         wait_until(is_there, 60)
 
 
-def sent(server: Server, kafka: Kafka, prefix: str) -> None:
+def sent(server: Server, kafka: Kafka, prefix: str, decoder: Decoder) -> None:
     """Waits until the topics hold all that the server has logged so far."""
     server.sql("INSERT INTO ends.mark VALUES ()")
     ((last,),) = server.sql("SELECT MAX(id) FROM ends.mark")
-    topic, decoder = f"{prefix}.ends.mark", decoder_of("debezium_json")
+    topic = f"{prefix}.ends.mark"
     with contextlib.closing(Client(KafkaSettings(brokers=kafka.brokers, topics=(topic,)))) as client:
         wait_until(
             lambda: any(
@@ -108,28 +110,45 @@ def changes(spark: SparkSession, lake: Path, table: str) -> list[dict[str, Any]]
     return [{name: row[name] for name in names} for row in found.collect()]
 
 
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[Registry]:
+    registry = start_registry(tmp_path / "registry")
+    yield registry
+    registry.stop()
+
+
 @pytest.mark.soak
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [(), NO_GTIDS], ids=["gtids", "no_gtids"])
+@pytest.mark.parametrize(
+    "options,form",
+    [((), "debezium_json"), (NO_GTIDS, "debezium_json"), ((), "debezium_avro"), (NO_GTIDS, "debezium_avro")],
+    ids=["gtids", "no_gtids", "avro", "avro_no_gtids"],
+)
 @pytest.mark.parametrize("seed", seeds((1,)))
 def test_a_producer_that_is_killed_amid_changes_sends_each_once_as_far_as_the_changelog_knows(
     seed: int,
     options: tuple[str, ...],
+    form: str,
+    request: pytest.FixtureRequest,
     fresh_server: Callable[..., Server],
     kafka: Kafka,
     spark: SparkSession,
     tmp_path: Path,
 ) -> None:
-    numbers, prefix = Random(seed), "ends" if not options else "ends_no_gtids"
+    numbers, prefix = Random(seed), f"ends_{form}{'_no_gtids' if options else ''}_{seed}"
+    held: Registry | None = request.getfixturevalue("registry") if form == "debezium_avro" else None
     mysql9 = fresh_server("mysql9", *options)
     mysql9.sql("CREATE DATABASE ends")
     mysql9.sql("CREATE TABLE ends.mark (id INT AUTO_INCREMENT PRIMARY KEY)")
     mysql9.sql("CREATE TABLE ends.t (id INT PRIMARY KEY, v VARCHAR(40))")
     mysql9.sql("CREATE TABLE ends.nokey (a INT)")
     settings = debezium_settings(mysql9, kafka, prefix, "ends", database_server_id="98733")
+    settings |= avro_settings(held) if held else {}
     connect = start_connect(tmp_path / "connect", kafka, settings)
     at = f"type: mysql, host: {mysql9.host}, port: {mysql9.port}, user: {mysql9.user}, password: {mysql9.password}"
-    topics = connector(tmp_path, "topics", f"type: kafka, brokers: '{kafka.brokers}', topics: ['{prefix}.ends.*']")
+    source = f"type: kafka, brokers: '{kafka.brokers}', topics: ['{prefix}.ends.*'], format: {form}"
+    topics = connector(tmp_path, "topics", source + (f", registry: {{url: '{held.url}'}}" if held else ""))
+    decoder = decoder_of(form, writers=writers_of(RegistrySettings(url=held.url) if held else None))
     ended = threading.Event()
     writer = threading.Thread(target=write, args=(mysql9, numbers, ended))
     try:
@@ -143,7 +162,7 @@ def test_a_producer_that_is_killed_amid_changes_sends_each_once_as_far_as_the_ch
             connect.resume()
         ended.set()
         writer.join()
-        sent(mysql9, kafka, prefix)
+        sent(mysql9, kafka, prefix, decoder)
         run(load_config(topics), once=True, spark=spark)
     finally:
         ended.set()

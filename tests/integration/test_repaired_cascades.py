@@ -48,6 +48,8 @@ _TABLES = (
 )
 _NAMES = ("p", "child", "nulled", "grand", "coded", "tree", "plain", "below", "w", "pair", "part", "two")
 _KEYS = 40
+_PAUSE_S = 0.05
+"""Between a writer's groups of statements: each plan is to have some."""
 _EXPECTED = (1062, 1146, 1205, 1213, 1451, 1452, 1761)
 """Duplicate key, a table that was renamed, lock wait, deadlock, what foreign keys refuse, and a duplicate key by a cascade."""
 
@@ -98,7 +100,7 @@ def test_children_are_followed_under_load(request: pytest.FixtureRequest, tmp_pa
 
         def write(number: int, seed: int = seed, stop: threading.Event = stop) -> None:
             rng = random.Random(f"{seed} {number}")
-            while not stop.is_set():
+            while not stop.wait(_PAUSE_S):
                 _change(server, rng, 20)
 
         with ThreadPoolExecutor(3) as pool:

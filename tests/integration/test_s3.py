@@ -32,6 +32,7 @@ from lakes.faulty_s3 import (
     TRUNCATED,
     Faults,
     Rule,
+    behind_entry,
     faulty_s3,
     mixed,
     of_each,
@@ -131,20 +132,26 @@ def test_what_does_not_pass_is_one_sentence(
 ) -> None:
     endpoint, _ = s3
     with faulty_s3(endpoint, lambda _: kind) as (through, _):
-        found = subprocess.run(
-            [*HISTORIAN, "run", "--once", str(_config(tmp_path, "s3a://bucket/lake", PLAIN))],
-            env={**os.environ, **SECRETS, **PATHS, "AWS_ENDPOINT_URL": through},
-            capture_output=True,
-            text=True,
-            timeout=200,
-            check=False,
-        )
-    lines = [line for line in found.stderr.splitlines() if line.strip()]
-    assert found.returncode == ExitCode.SINK
-    assert re.search(said, " ".join(found.stderr.split())), found.stderr
-    assert "s3a://bucket/lake" in found.stderr
-    assert "\tat " not in found.stderr
-    assert len(lines) < 12, found.stderr
+        told = _refused(tmp_path, PLAIN, through)
+    assert re.search(said, " ".join(told.split())), told
+    assert "s3a://bucket/lake" in told
+    assert "\tat " not in told
+    assert len([line for line in told.splitlines() if line.strip()]) < 12, told
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", [REGION, DENIED, EXPIRED])
+def test_what_ends_a_run_amid_its_plans_is_mended_and_the_next_one_goes_on(
+    s3: tuple[str, pafs.S3FileSystem], spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    endpoint, files = s3
+    with faulty_s3(endpoint, behind_entry(kind, 7)) as (through, faults):
+        told = _refused(tmp_path / "s3", MANY_PLANS, through)
+        assert faults.met[kind]
+        assert "\tat " not in told
+        faults.rule = lambda _: None
+        assert "ended" in _run(tmp_path / "s3", MANY_PLANS, "-", through, SECRETS)
+    _same_as_on_a_disk(files, spark, tmp_path, MANY_PLANS)
 
 
 HISTORIAN = (sys.executable, "-c", "from connectors.cli import main; main()")
@@ -163,6 +170,20 @@ def _faulty(endpoint: str, rule: Rule) -> Iterator[tuple[str, Faults, dict[str, 
 def _run(directory: Path, more: str, place: str, endpoint: str, credentials: dict[str, str], *uses: str) -> str:
     config = _config(directory, "s3a://bucket/lake", more)
     return run_killed(config, place, *uses, **PATHS, **credentials, AWS_ENDPOINT_URL=endpoint)
+
+
+def _refused(directory: Path, more: str, endpoint: str) -> str:
+    """What a run says that the store ends."""
+    found = subprocess.run(
+        [*HISTORIAN, "run", "--once", str(_config(directory, "s3a://bucket/lake", more))],
+        env={**os.environ, **SECRETS, **PATHS, "AWS_ENDPOINT_URL": endpoint},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert found.returncode == ExitCode.SINK, found.stderr
+    return found.stderr
 
 
 def _same_as_on_a_disk(files: pafs.S3FileSystem, spark: SparkSession, tmp_path: Path, more: str) -> set[str]:

@@ -18,6 +18,7 @@ from databases.servers import Server
 from historian.errors import TableStopped
 from pyspark_historian.errors import readable_errors
 from replicas.driven_source import DrivenStream, read_batch
+from replicas.read_source import read_and_write
 from replicas.replica import Replica
 
 if TYPE_CHECKING:
@@ -80,25 +81,32 @@ def _read(rescued: pa.Scalar | str | None) -> dict[str, str] | None:
 
 
 @pytest.mark.slow
-def test_executors_in_other_processes_give_the_same_rows(replica: Replica, database: str, tmp_path: Path) -> None:
-    """local[2] and local-cluster[2,1,1024], batch and stream: four times the same rows."""
-    found = {}
-    for master in ("local[2]", "local-cluster[2,1,1024]"):
-        output = tmp_path / master.partition("[")[0]
-        command = [
-            sys.executable,
-            str(SUPPORT / "replicas" / "read_source.py"),
-            master,
-            str(replica.path),
-            f"{database}.t",
-            str(output),
-        ]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, env=os.environ)
-        assert done.returncode == 0, done.stderr[-3000:]
-        for kind in ("batch", "stream"):
-            found[master, kind] = _rows(pq.read_table(f"{output}-{kind}.parquet"))
-    assert set(map(tuple, found.values())) == {tuple(EXPECTED)}
-    assert (tmp_path / "local-cluster-executors.txt").read_text() == "2"
+def test_executors_in_other_processes_give_the_same_rows(
+    replica: Replica, database: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The session of the tests, local[2], and local-cluster[2,1,1024], batch and stream: four times the same rows."""
+    here, others = tmp_path / "local", tmp_path / "local-cluster"
+    given = (str(replica.path), f"{database}.t")
+    read_and_write(spark, *given, str(here))
+    script = str(SUPPORT / "replicas" / "read_source.py")
+    command = [sys.executable, script, "local-cluster[2,1,1024]", *given, str(others)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, env=os.environ)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = [
+        _rows(pq.read_table(f"{output}-{kind}.parquet")) for output in (here, others) for kind in ("batch", "stream")
+    ]
+    assert [EXPECTED] * 4 == found
+    assert ["1", "2"] == [Path(f"{output}-executors.txt").read_text() for output in (here, others)]
+
+
+def test_the_position_of_a_row_parts_a_batch_of_a_server_as_it_parts_the_log(replica: Replica, database: str) -> None:
+    whole = {"config": str(replica.path), "table": f"{database}.t"}
+    updated = next(row for row in read_batch(whole).to_pylist() if row["op"] == 3)["position"]
+
+    before, behind = (_rows(read_batch({**whole, name: updated})) for name in ("to", "from"))
+
+    assert [row[1:3] for row in EXPECTED[:4]] == [row[1:3] for row in before]
+    assert EXPECTED[4:] == behind
 
 
 @pytest.mark.slow

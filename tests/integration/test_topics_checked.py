@@ -55,6 +55,7 @@ def found(path: Path, name: str) -> CheckResult:
         ("canal_json", "ok", "3 messages of shop.t"),
         ("maxwell", "failed", "canal_json, ticdc_canal_json"),
         ("debezium_json", "failed", "canal_json, ticdc_canal_json"),
+        ("json_upsert", "warning", "canal_json, ticdc_canal_json"),
     ],
 )
 def test_the_format_is_told_by_the_first_messages(
@@ -62,7 +63,7 @@ def test_the_format_is_told_by_the_first_messages(
 ) -> None:
     topic = f"checked.as.{form}"
     kafka.make_topic(topic)
-    kafka.produce(topic, [(None, canal(number)) for number in range(3)])
+    kafka.produce(topic, [(b"key", canal(number)) for number in range(3)])
 
     result = found(configured(tmp_path, kafka, topic, form), "format")
 

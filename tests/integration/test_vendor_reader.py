@@ -18,6 +18,8 @@ from workload.run import Workload
 from workload.seeds import seeds
 
 DATABASES = ("shop", "archive")
+BETWEEN = ("mysql8", "mariadb1011")
+"""Servers between the oldest and the newest one of their flavor."""
 
 
 class Speller(Follower):
@@ -32,7 +34,7 @@ class Speller(Follower):
 
 
 @pytest.mark.parametrize("seed", seeds([5]))
-@pytest.mark.parametrize("name", list(BUILDS))
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.soak] * (n in BETWEEN)) for n in BUILDS])
 def test_images_are_those_that_the_servers_reader_prints(
     name: str, seed: int, fresh_server: Callable[..., Server], tmp_path: Path
 ) -> None:

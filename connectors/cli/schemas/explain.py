@@ -25,7 +25,8 @@ __all__ = ["explain_version", "show_lineage"]
 def explain_version(context: typer.Context, table: Table, position: Position, *, as_json: Json = False) -> None:
     """Show which statement made a table what it is at a position, when, and what it changed."""
     config = configured(context.obj)
-    found = explain(recorded_history(config), table_named(table), located(config, position))
+    history = recorded_history(config)
+    found = explain(history, table_named(table), located(config, position, history))
     if as_json:
         typer.echo(json.dumps(_explanation_form(found), indent=2))
     else:
@@ -49,7 +50,8 @@ def show_lineage(
     """Show a column's names and types over time, over renames of the column and of its table."""
     config = configured(context.obj)
     history = recorded_history(config)
-    column_id, table_id = column_named(history, table_named(table), column, None if at is None else located(config, at))
+    place = None if at is None else located(config, at, history)
+    column_id, table_id = column_named(history, table_named(table), column, place)
     steps = lineage(history, column_id, table_id)
     if as_json:
         typer.echo(json.dumps({"id": column_id, "steps": [_step_form(step) for step in steps]}, indent=2))

@@ -36,7 +36,7 @@ def gc(
     """
     config = configured(context.obj)
     with closing(open_recorded(config)) as store:
-        position = located(config, before)
+        position = located(config, before, store.history())
         forgotten = store.forget(position, _held(config))
     if as_json:
         typer.echo(json.dumps({**asdict(forgotten), "position": str(forgotten.position)}, indent=2))

@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from historian.errors import ConfigError, StoreError
+from historian.history.prefix import behind
 from historian.names import TableName
 from historian.plans.passages import version_at as message_version
 from historian.positions import KAFKA, LogPosition, parse_position
@@ -57,16 +58,20 @@ def versions_by_table(history: History) -> Iterator[tuple[TableName, tuple[Versi
 def version_at(config: PipelineConfig, table: TableName, text: str) -> Version:
     """The version of *table* at a position; of topics, the one under which the message there is written."""
     if config.source.flavor != KAFKA:
-        return recorded_history(config).at(table, located(config, text))
+        history = recorded_history(config)
+        return history.at(table, located(config, text, history))
     with closing(open_recorded(config)) as store:
         return message_version(store.history(), store.passages(), table, parse_position(text, KAFKA))
 
 
-def located(config: PipelineConfig, text: str) -> LogPosition:
-    """The position; a file's place is looked up in the log, since versions are known by GTID where there are any."""
+def located(config: PipelineConfig, text: str, history: History) -> LogPosition:
+    """The position; a file's place is looked up in the log, since versions are known by GTID where there are any.
+
+    One transaction alone, as the ``position`` of a row has it, stands for all up to it.
+    """
     position = parse_position(text, config.source.flavor)
     if not position.file:
-        return position
+        return behind(position, history.entries)
     from connectors.tracking.sources import make_reader
 
     with closing(make_reader(config.source)) as reader:

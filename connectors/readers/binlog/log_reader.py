@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING
 from connectors.readers.base import Bound, CachedLog, LogMark, PartitionLag, Scanned, TableMapped, XaCommitted
 from connectors.readers.binlog.events.layout import FormatDescription
 from connectors.readers.binlog.transport.dump_places import PURGED_NEXT_STEP
-from connectors.readers.binlog.transport.log_cache import LogCache, cached_windows
+from connectors.readers.binlog.transport.log_cache import MAX_KEPT_BYTES, LogCache, cached_windows
 from connectors.readers.binlog.transport.stream import WindowStream
 from connectors.readers.binlog.transport.window import Window
+from connectors.readers.room import ROOM, Room
 from historian.changelog.chunks import Chunk
 from historian.errors import LogCorrupt, LogPurged, SourceError
 from historian.plans.plans import LogRange, PlannedRange, PlannedTable
-from historian.positions import Gtids, LogPosition, PreparedXa, missing_from, parse_gtids
+from historian.positions import Gtids, GtidSet, LogPosition, MariadbGtids, PreparedXa, missing_from, parse_gtids
 from historian.positions.places import Place
 
 if TYPE_CHECKING:
+    from connectors.readers.base import Wake
     from connectors.readers.binlog.scan.scanner import Scanner
 
 # Kernels are imported where a log is read: to know where it ends, as the status asks, takes none, and numba is half a second.
@@ -44,6 +46,7 @@ class BinlogReader(ABC):
         self._last_bound: LogPosition | None = None
         self._cache: LogCache | None = None
         self.on_bound: Callable[[LogPosition], None] | None = None
+        self.keeps_scans = False
 
     # ---- what a kind of log tells ----------------------------------------------------------------------------------
     @abstractmethod
@@ -194,6 +197,34 @@ class BinlogReader(ABC):
             scanner.pass_over(stream)
         return scanner.position
 
+    def behind(self, transaction: LogPosition) -> LogPosition:
+        """The place behind one transaction, see :class:`connectors.readers.base.TransactionLog`."""
+        wanted = transaction.gtid_set
+        self._check_executed(transaction)
+        executed = self._executed(wanted)
+        if isinstance(executed, MariadbGtids) and len(executed.last) == 1:
+            return self._find(transaction)  # all that was executed is of that domain
+        files = self._files()
+        low, high = 0, len(files)
+        while low < high:
+            middle = (low + high) // 2
+            if missing_from(wanted, self._gtids_before(files[middle])) is not None:
+                low = middle + 1
+            else:
+                high = middle
+        if low:
+            from connectors.readers.binlog.scan.scanner import Scanner
+
+            file = files[low - 1]
+            begin = self._at(file, FIRST_EVENT, self._gtids_before(file))
+            scanner = Scanner(begin, until=transaction, count_only=True)
+            with closing(self._stream(file, FIRST_EVENT)) as stream:
+                scanner.pass_over(stream)
+            place = scanner.position
+            if place.file == file and _has_last(place.gtid_set, wanted):
+                return place
+        return self._find(replace(transaction, gtids=_with_all_before(wanted)))
+
     def _file_before(self, wanted: Gtids, position: LogPosition) -> str:
         """The last file before which only transactions of *wanted* stand."""
         files = self._files()
@@ -272,7 +303,9 @@ class BinlogReader(ABC):
 
     def _keeping(self, stream: WindowStream, place: LogPosition) -> Iterator[Window]:
         """The stream's windows, kept besides."""
-        cache = self._cache = LogCache(place.server, place.file, place.offset) if place.server else None
+        room = ROOM if self.keeps_scans else Room(MAX_KEPT_BYTES)
+        self._cache = None  # What the last scan kept makes place first.
+        cache = self._cache = LogCache(place.server, place.file, place.offset, room) if place.server else None
         for window in stream.windows():
             if cache is not None:
                 cache.add(window, stream.offset)
@@ -293,8 +326,10 @@ class BinlogReader(ABC):
         """None: a binlog is in one piece."""
         return ()
 
-    def wait(self, position: LogPosition, timeout_s: float) -> bool:  # noqa: ARG002 - a server can tell
+    def wait(self, position: LogPosition, timeout_s: float, wake: Wake | None = None) -> bool:  # noqa: ARG002 - a server can tell
         """Returns after *timeout_s*, see :class:`connectors.readers.base.Reader`."""
+        if wake is not None:
+            return not wake.wait(timeout_s)
         time.sleep(timeout_s)
         return True
 
@@ -407,6 +442,19 @@ def foreign_range(where: str, wanted: str, server: str) -> SourceError:
         found=server,
         next_step="connect to the server that the range was planned on",
     )
+
+
+def _has_last(found: Gtids, wanted: Gtids) -> bool:
+    """Whether a scan up to *wanted* has met just that, and no transaction of its number that another server gave out."""
+    if isinstance(found, MariadbGtids) and isinstance(wanted, MariadbGtids):
+        return set(wanted.last) <= set(found.last)
+    return missing_from(wanted, found) is None
+
+
+def _with_all_before(transaction: Gtids) -> str:
+    if isinstance(transaction, MariadbGtids):
+        return str(transaction)
+    return str(GtidSet.of({source: [(1, last)] for source, ((_, last), *_) in transaction}))
 
 
 def _own(planned: PlannedRange) -> LogRange:

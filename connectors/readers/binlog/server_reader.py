@@ -31,6 +31,7 @@ from historian.positions import Gtids, GtidSet, LogPosition, MariadbGtids, Prepa
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
+    from connectors.readers.base import Wake
     from connectors.readers.binlog.scan.scanner import Scanner
     from connectors.readers.binlog.transport.dump import Dump
 
@@ -361,20 +362,20 @@ class BinlogServerReader(BinlogReader):
         newest, end = self._status()
         return offset + ((end - offset) & ~0xFFFFFFFF) if newest == file and end > offset else offset
 
-    def wait(self, position: LogPosition, timeout_s: float) -> bool:
+    def wait(self, position: LogPosition, timeout_s: float, wake: Wake | None = None) -> bool:
         """Returns when the server sends something behind *position*, see :class:`connectors.readers.base.Reader`.
 
         Of a position that it has returned for already it sleeps a second: what came brought no plan, and may go on coming.
         """
         cannot_start = position.server != self._server() or not may_start(position.offset)
         if cannot_start or position == self._woken_at:
-            return super().wait(position, timeout_s if cannot_start else min(timeout_s, _WOKEN_PAUSE_S))
+            return super().wait(position, timeout_s if cannot_start else min(timeout_s, _WOKEN_PAUSE_S), wake)
         if self._waiting is None or self._waiting[0] != position:
             self._end_waiting()
             begin = lambda dump: dump.from_file(position.file, position.offset, waits_as=self._waits_as)  # noqa: E731
             dump = self._dump(begin)
             self._waiting = (position, dump)
-        if not self._waiting[1].rings(timeout_s):
+        if not self._waiting[1].rings(timeout_s, wake):
             return False
         self._woken_at = position
         self._end_waiting()

@@ -17,6 +17,7 @@ from historian.errors import LogPurged, SourceError
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
+    from connectors.readers.base import Wake
     from connectors.readers.kafka.librdkafka import Fetcher
     from connectors.readers.kafka.messages.batch import Batch
     from historian.names import TableName
@@ -142,6 +143,8 @@ class Client:
     def partitions(self) -> tuple[Partition, ...]:
         """All partitions of the topics that the settings name; globs take in those that are there by now. Retryable.
 
+        Topics of Kafka's own and of Debezium's heartbeats begin with ``__``: a glob takes them in that begins so itself.
+
         Raises:
             SourceError: a topic of that name is not there.
         """
@@ -149,7 +152,8 @@ class Client:
         found: set[Partition] = set()
         for wanted in self.settings.topics:
             is_pattern = any(sign in wanted for sign in "*?[")
-            names = [name for name in held if not name.startswith("__") and fnmatch.fnmatchcase(name, wanted)]
+            hidden = "__" if is_pattern and not wanted.startswith("__") else " "
+            names = [name for name in held if fnmatch.fnmatchcase(name, wanted) and not name.startswith(hidden)]
             if not names and not is_pattern:
                 raise SourceError(
                     "the brokers have no such topic",
@@ -290,14 +294,17 @@ class Client:
         if code in (*refused, KafkaError._FATAL):  # noqa: SLF001
             raise SourceError("the brokers refuse to be read", where=f"{partition[0]}:{partition[1]}", found=text)
 
-    def wait(self, reached: Mapping[Partition, int], timeout_s: float) -> bool:
-        """Whether one of the partitions goes on behind where it was *reached*; returns then, after *timeout_s* at the latest."""
+    def wait(self, reached: Mapping[Partition, int], timeout_s: float, wake: Wake | None = None) -> bool:
+        """Whether one of the partitions goes on behind where it was *reached*; returns then, when *wake* is set, after *timeout_s* at the latest."""
         until_s = time.monotonic() + timeout_s
         while (left_s := until_s - time.monotonic()) > 0:
             bounds = {partition: self.bounds(partition) for partition in self.partitions()}
             if any(high > max(low, reached.get(partition, 0)) for partition, (low, high) in bounds.items()):
                 return True
-            time.sleep(min(left_s, _POLL_S))
+            if wake is None:
+                time.sleep(min(left_s, _POLL_S))
+            elif wake.wait(min(left_s, _POLL_S)):
+                break
         return False
 
     def close(self) -> None:

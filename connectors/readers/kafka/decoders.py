@@ -17,15 +17,18 @@ from connectors.readers.kafka.debezium.schema_changes import (
 from connectors.readers.kafka.formats.decoder import FlatDecoder
 from connectors.readers.kafka.formats.tables import FLAT_FORMATS
 from connectors.readers.kafka.json_schema.events import JsonSchemaEvents
-from connectors.readers.kafka.keyed.rows import KEYED_FORMATS, KeyedRows
+from connectors.readers.kafka.keyed.formats import KEYED_FORMATS, KeyedFormat
+from connectors.readers.kafka.keyed.rows import KeyedRows
 from connectors.readers.kafka.messages.events import Conventions, Decoder
 from connectors.readers.kafka.messages.modes import DEFAULT_MODES, DebeziumModes
 from connectors.readers.kafka.registry.client import RegistrySettings, SchemaRegistry
-from connectors.readers.kafka.tidb.avro import TidbAvroRows
+from connectors.readers.kafka.tidb.avro import TICDC_AVRO
 from connectors.readers.kafka.tidb.decoder import TidbDecoder
-from connectors.readers.kafka.tidb.open_protocol import OPEN_PROTOCOL, OpenRows
-from connectors.readers.kafka.tidb.simple import SIMPLE_PROTOCOL, SimpleRows
+from connectors.readers.kafka.tidb.open_protocol import OPEN_COLUMNS, OPEN_PROTOCOL
+from connectors.readers.kafka.tidb.simple import SIMPLE_PROTOCOL, SIMPLE_SCHEMAS
 from connectors.readers.kafka.tidb.simple_avro import avro_reader
+from connectors.readers.kafka.tidb.typed_columns import TypedRows
+from connectors.readers.kafka.tidb.versioned_rows import VersionedRows
 from historian.errors import SourceError
 
 __all__ = [
@@ -76,13 +79,10 @@ def _flat(name: str) -> Callable[[_Asked], Decoder]:
     return make
 
 
-def _keyed(name: str) -> Callable[[_Asked], Decoder]:
-    form = KEYED_FORMATS[name]
-
+def _keyed(name: str, form: KeyedFormat) -> Callable[[_Asked], Decoder]:
     def make(asked: _Asked) -> Decoder:
         writers = asked.registered(name) if form.avro == "always" else asked.writers
-        # What Debezium's transform leaves is written as Debezium writes it.
-        written = asked.debezium if form.added else Conventions(zone=asked.zone)
+        written = asked.debezium if form.debezium else replace(form.written, zone=asked.zone)
         return KeyedRows(
             form,
             asked.topic,
@@ -101,12 +101,14 @@ _MAKE: Mapping[str, Callable[[_Asked], Decoder]] = {
     "debezium_json_schema": lambda asked: JsonSchemaEvents(
         asked.registered("debezium_json_schema").registry, asked.modes
     ),
-    "ticdc_open_protocol": lambda asked: TidbDecoder(OPEN_PROTOCOL, OpenRows(zone=asked.zone)),
-    "ticdc_simple": lambda _: TidbDecoder(SIMPLE_PROTOCOL, SimpleRows()),
-    "ticdc_simple_avro": lambda asked: TidbDecoder(SIMPLE_PROTOCOL, SimpleRows(avro_reader(asked.message_schema))),
-    "ticdc_avro": lambda asked: TidbAvroRows(asked.registered("ticdc_avro"), zone=asked.zone),
+    "ticdc_open_protocol": lambda asked: TidbDecoder(OPEN_PROTOCOL, TypedRows(OPEN_COLUMNS, zone=asked.zone)),
+    "ticdc_simple": lambda _: TidbDecoder(SIMPLE_PROTOCOL, VersionedRows(SIMPLE_SCHEMAS)),
+    "ticdc_simple_avro": lambda asked: TidbDecoder(
+        SIMPLE_PROTOCOL, VersionedRows(SIMPLE_SCHEMAS, avro_reader(asked.message_schema))
+    ),
+    "ticdc_avro": _keyed("ticdc_avro", TICDC_AVRO),
     "ticdc_debezium": lambda _: EventReader(statements=True),
-    **{name: _keyed(name) for name in KEYED_FORMATS},
+    **{name: _keyed(name, form) for name, form in KEYED_FORMATS.items()},
     **{name: _flat(name) for name in FLAT_FORMATS},
 }
 

@@ -30,11 +30,11 @@ def locator_of(decoder: Decoder, lone: Lone = never) -> Locator | None:
     if isinstance(decoder, AvroEvents):
         return AvroLocator(decoder, lone)
     if isinstance(decoder, FlatDecoder):
-        form = flat.form_of(decoder.format)
-        doubts = doubts_of(decoder.modes) if decoder.format.source else None
-        return (
-            None if form is None else Locator(form, lambda key, value: flat.known_of(decoder, key, value), lone, doubts)
-        )
+        form, located = decoder.format, flat.form_of(decoder.format)
+        doubts = doubts_of(decoder.modes) if form.source else flat.partial_deletes if form.short_deletes else None
+        if located is None:
+            return None
+        return Locator(located, lambda key, value: flat.known_of(decoder, key, value), lone, doubts)
     return None
 
 

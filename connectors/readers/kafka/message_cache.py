@@ -2,45 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, overload
+
+from connectors.readers.room import ROOM, Room
 
 if TYPE_CHECKING:
     from connectors.readers.kafka.messages.batch import Batch
     from connectors.readers.kafka.partitions import Partition
     from historian.plans.plans import PartitionRange
 
-__all__ = ["MAX_KEPT_BYTES", "NO_ROOM", "ROOM", "MessageCache", "Room"]
-
-MAX_KEPT_BYTES = 640 << 20
-"""So much is kept in a process: two plans of the size that is set by default, one that is written and one that is scanned."""
-
-
-class Room:
-    """Room for so many bytes, which several caches share."""
-
-    def __init__(self, size_bytes: int) -> None:
-        self._left_bytes = size_bytes
-        self._lock = threading.Lock()
-
-    def take(self, size_bytes: int) -> bool:
-        """Whether there is room for so much more, which is taken then."""
-        with self._lock:
-            is_room = size_bytes <= self._left_bytes
-            self._left_bytes -= size_bytes if is_room else 0
-            return is_room
-
-    def give(self, size_bytes: int) -> None:
-        """Gives back what was taken."""
-        with self._lock:
-            self._left_bytes += size_bytes
-
-
-ROOM = Room(MAX_KEPT_BYTES)
-"""Of this process."""
-
-NO_ROOM = Room(0)
+__all__ = ["MessageCache"]
 
 
 class _Kept(Sequence["Batch"]):

@@ -18,9 +18,10 @@ from connectors.readers.base import (
 from connectors.readers.kafka.administration import Administration
 from connectors.readers.kafka.client import Client, KafkaSettings, purged
 from connectors.readers.kafka.decoders import decoder_of, has_statements, has_watermarks, writers_of
-from connectors.readers.kafka.message_cache import NO_ROOM, ROOM, MessageCache
+from connectors.readers.kafka.message_cache import MessageCache
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.partitions import Partition
+from connectors.readers.room import NO_ROOM, ROOM
 from historian.changelog.chunks import Chunk
 from historian.errors import LogPurged, LogReplaced, SourceError, UnsupportedEvent
 from historian.plans.plans import PartitionRange, PlannedRange, PlannedTable
@@ -28,6 +29,7 @@ from historian.positions import KAFKA, LogPosition, PreparedXa, TopicOffsets
 from historian.positions.places import Place
 
 if TYPE_CHECKING:
+    from connectors.readers.base import Wake
     from connectors.readers.kafka.messages.batch import Batch
     from connectors.readers.kafka.scanning import TopicScan
     from historian.plans.source_marks import SourceMarks
@@ -320,9 +322,9 @@ class KafkaReader:
         begins = {at: (max(low, read.offset(*at) or 0), high) for at, (low, high) in self._bounds().items()}
         return {at: (begin, max(begin, high)) for at, (begin, high) in begins.items()}
 
-    def wait(self, position: LogPosition, timeout_s: float) -> bool:
+    def wait(self, position: LogPosition, timeout_s: float, wake: Wake | None = None) -> bool:
         """Returns when a partition goes on behind *position*, see :class:`connectors.readers.base.Reader`."""
-        return self._client.wait(dict(position.offsets), timeout_s)
+        return self._client.wait(dict(position.offsets), timeout_s, wake)
 
     def take_over(self, connector: str) -> None:
         """Earlier runs leave nothing at brokers, see :class:`connectors.readers.base.Reader`."""

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from connectors.readers.kafka.located.batches import LocatedRows, interleaved, never
 from connectors.readers.kafka.messages.events import Conventions, Event, RowSchema
-from connectors.readers.kafka.messages.whole_rows import check_whole, is_lone, lacks_values
+from connectors.readers.kafka.messages.whole_rows import check_whole, decompressed, is_lone, lacks_values
 from connectors.readers.kafka.parts import ColumnRows, EventRows, moved
 from historian.changelog.chunks import Chunk, unread_chunk
 from historian.changelog.missing_columns import ABSENT, MOVED, pack
@@ -114,6 +114,8 @@ class ChunkMaker:
         if table is None or table.table_id in self._stopped or self._is_behind_stop(table, offset):
             return
         written, version = self._under(table, offset)
+        if event.written is not None and event.written.compressed and self._normalized(event.table):
+            event = decompressed(event, written)
         operations = self._operations(event, offset, written)
         rows = self._open.get(table.table_id)
         if rows is None or not rows.is_under(event.schema, written, version):
@@ -313,7 +315,7 @@ class ChunkMaker:
                 "a value of a message is none of its column's type",
                 where=f"{rows.written.name}.{column.name} at {self._planned.file}, offsets {first} to {last}",
                 expected=column.type,
-                found=failed.error,
+                found="a row without it" if isinstance(failed.error, KeyError) else failed.error,
             )
         arrays = [_joined([part.arrays[at] for part in taken]) for at in range(len(taken[0].arrays))]
         fields = [

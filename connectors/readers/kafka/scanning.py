@@ -24,7 +24,7 @@ from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlac
 from connectors.readers.kafka.repeats import Newest, Places, Repeats, hash_of
 from connectors.readers.kafka.row_times import RowTimes
 from connectors.readers.kafka.source_order import SourceOrder
-from connectors.readers.kafka.statements_ahead import first_ahead
+from connectors.readers.kafka.statements_ahead import first_ahead, in_order
 from historian.ddl import StatementContext
 from historian.errors import UnsupportedEvent
 from historian.plans.plans import DOUBTFUL, LATE, REPEATED, UNREADABLE, PartitionRange
@@ -42,6 +42,9 @@ __all__ = ["TopicScan"]
 
 _RANGE_BYTES = 16 << 20
 """So much of a partition is a range of its own, at least."""
+
+_LEAST_BYTES = 40
+"""A message counts as so long at least where a scan ends at a limit."""
 
 _SQL_VERSION = 80_400
 """Of the server whose statements come in messages, which do not tell it: they are read as the present one reads them."""
@@ -135,14 +138,19 @@ class TopicScan:
         """
         taken, most = 0, limit_bytes
         while taken < len(batch):
-            if self.size_bytes >= most:
-                most = self.size_bytes + limit_bytes
-            taken += self.take(partition, batch.part(taken, len(batch)), most)
-            if self.size_bytes >= most:
+            if self._is_full(most):
+                most = max(self.size_bytes, self.message_count * _LEAST_BYTES) + limit_bytes
+            # What a row takes does not shrink with its message, so that a plan ends by messages too.
+            left = max(1, most // _LEAST_BYTES - self.message_count)
+            taken += self.take(partition, batch.part(taken, min(len(batch), taken + left)), most)
+            if self._is_full(most):
                 ends = self.waiting_ends()
                 if ends is None or any(end > self._ranges[at][0] for at, end in ends.items()):
                     return True
         return False
+
+    def _is_full(self, most_bytes: int) -> bool:
+        return self.size_bytes >= most_bytes or self.message_count >= most_bytes // _LEAST_BYTES
 
     def take(self, partition: Partition, batch: Batch, limit_bytes: int | None = None) -> int:
         """Takes the next messages of a partition, until *limit_bytes* are read of all; gives how many."""
@@ -433,21 +441,8 @@ class TopicScan:
                     self.found.append((time_us, replace(last, place=place, event_time_us=time_us)))
 
     def in_order(self) -> Iterator[SchemaMet | Statement]:
-        """What was met, by times of the source that never go back within a partition: a row that is sent again has an old one, and stands where it is."""
-        by_offset = sorted(
-            self.found,
-            key=lambda each: (
-                each[1].place.file.rpartition(":")[0] != self._schema_topic,
-                each[1].place.file,
-                each[1].place.offset,
-            ),
-        )
-        latest_us: dict[str, int] = {}
-        placed: list[tuple[int, SchemaMet | Statement]] = []
-        for time_us, item in by_offset:
-            at_us = latest_us[item.place.file] = max(time_us, latest_us.get(item.place.file, time_us))
-            placed.append((at_us, item))
-        return (item for _, item in sorted(placed, key=lambda each: each[0]))
+        """What was met, as :func:`.statements_ahead.in_order` has it."""
+        return in_order(self.found, self._schema_topic)
 
     def complete(self) -> None:
         """All messages have come; offsets up to the ends without one are read too."""

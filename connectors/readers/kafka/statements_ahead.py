@@ -1,18 +1,18 @@
-"""Statements of a topic of their own that are later than rows which are not read yet."""
+"""The order of statements and of schemas that rows tell, and statements that are later than rows which are not read yet."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from connectors.readers.kafka.debezium.schema_changes import creates_table
 from historian.errors import SourceError
 
 if TYPE_CHECKING:
-    from connectors.readers.base import Statement
+    from connectors.readers.base import SchemaMet, Statement
     from connectors.readers.kafka.partitions import Partition
 
-__all__ = ["first_ahead"]
+__all__ = ["first_ahead", "in_order"]
 
 
 def first_ahead(statements: Iterable[Statement], read_us: Mapping[Partition, int]) -> int | None:
@@ -42,3 +42,21 @@ def first_ahead(statements: Iterable[Statement], read_us: Mapping[Partition, int
                 next_step="raise run.max_batch_bytes beyond what waits in the topics, until they are read",
             )
     return min((each.event_time_us for each in ahead), default=None)
+
+
+def in_order(found: Iterable[tuple[int, SchemaMet | Statement]], schema_topic: str) -> Iterator[SchemaMet | Statement]:
+    """*found* by times of the source that never go back within a partition: a row that is sent again has an old one, and stands where it is."""
+    by_offset = sorted(
+        found,
+        key=lambda each: (
+            each[1].place.file.rpartition(":")[0] != schema_topic,
+            each[1].place.file,
+            each[1].place.offset,
+        ),
+    )
+    latest_us: dict[str, int] = {}
+    placed: list[tuple[int, SchemaMet | Statement]] = []
+    for time_us, item in by_offset:
+        at_us = latest_us[item.place.file] = max(time_us, latest_us.get(item.place.file, time_us))
+        placed.append((at_us, item))
+    return (item for _, item in sorted(placed, key=lambda each: each[0]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -39,13 +39,24 @@ class SharedCaptures:
         self._lock = threading.Lock()
         self._running: dict[Hashable, Future[Catalog]] = {}
         self._waiting: dict[Hashable, Future[Catalog]] = {}
-        self._wanted: Databases = frozenset()
+        self._looking: dict[object, Databases] = {}
         self._standing: _Standing | None = None
+        self._kept: dict[Hashable, _Standing] = {}
 
-    def want(self, databases: Databases) -> None:
-        """Notes that somebody will look at these too, so that what others capture serves them."""
+    def want(self, databases: Databases) -> object:
+        """Notes that somebody will look at these too, so that what others capture serves them. Gives what :meth:`leave` is told."""
+        who = object()
         with self._lock:
-            self._wanted = _both(self._wanted, databases)
+            self._looking[who] = databases
+        return who
+
+    def leave(self, who: object) -> None:
+        """Who wanted databases looks no more: from now on nobody captures them for him."""
+        with self._lock:
+            self._looking.pop(who, None)
+            if not self._looking:
+                self._standing = None
+                self._kept.clear()
 
     def begun_from_now(self, what: Hashable, ask: Callable[[], Catalog]) -> Catalog:
         """What *ask* gives, or gave another one who asked for *what*: a capture that begins after this call. Raises what *ask* does."""
@@ -75,6 +86,23 @@ class SharedCaptures:
                     if flights.get(what) is flight:
                         del flights[what]
 
+    def unchanged(self, what: Hashable, end: Callable[[], LogPosition], ask: Callable[[], Catalog]) -> Catalog:
+        """What *ask* gives, or gave another one who asked for *what* in the last minute, since when nothing was logged.
+
+        Args:
+            end: gives where the log ends.
+        """
+        place = end()
+        with self._lock:
+            known, now_s = self._kept.get(what), self._clock_s()
+        if known is not None and now_s - known.begun_s < _FRESH_S and _is_same(known.end, place):
+            return known.catalog
+        catalog = self.begun_from_now(what, ask)
+        if _is_same(end(), place):
+            with self._lock:
+                self._kept[what] = _Standing(catalog, None, place, now_s)
+        return catalog
+
     def standing_at(
         self, place: LogPosition, reader: Reader, databases: Databases, ask: Callable[[Databases], Catalog]
     ) -> Catalog | None:
@@ -84,23 +112,22 @@ class SharedCaptures:
             databases: that are wanted; what is given may have those of others too. None: all.
             ask: gives what the server holds of them now.
         """
-        self.want(databases)
         with self._lock:
-            wanted, known, now_s = self._wanted, self._standing, self._clock_s()
-        if (
-            known is not None
-            and now_s - known.begun_s < _FRESH_S
-            and _is_same(known.end, place)
-            and _both(known.databases, databases) == known.databases
-        ):
-            return known.catalog
+            wanted, known, now_s = _all((databases, *self._looking.values())), self._standing, self._clock_s()
+        stands = known is not None and now_s - known.begun_s < _FRESH_S and _is_same(known.end, place)
+        if known is not None and stands:
+            if _all((known.databases, databases)) == known.databases:
+                return known.catalog
+            # Who came behind it asks for his own, and with the others when it is renewed: many who begin ask for all but once.
+            wanted = databases
         if not _is_same(reader.near_end(), place):
             return None
         catalog = self.begun_from_now(("standing", wanted), lambda: ask(wanted))
         if not _is_same(reader.near_end(), place):
             return None
-        with self._lock:
-            self._standing = _Standing(catalog, wanted, place, now_s)
+        if not stands:
+            with self._lock:
+                self._standing = _Standing(catalog, wanted, place, now_s)
         return catalog
 
 
@@ -117,6 +144,14 @@ class HeadCaptures:
     ask: Callable[[Databases], Catalog]
     databases: Databases = None
     shared: SharedCaptures = field(default_factory=SharedCaptures)
+    _who: object = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_who", self.shared.want(self.databases))
+
+    def close(self) -> None:
+        """Nobody captures for this one any more; it may go on, and then captures what it needs itself."""
+        self.shared.leave(self._who)
 
     def now(self) -> Catalog:
         """As it is after this call."""
@@ -137,8 +172,9 @@ _lock = threading.Lock()
 _of_servers: dict[Hashable, SharedCaptures] = {}
 
 
-def _both(one: Databases, other: Databases) -> Databases:
-    return None if one is None or other is None else one | other
+def _all(each: Iterable[Databases]) -> Databases:
+    named = list(each)
+    return None if None in named else frozenset[str]().union(*filter(None, named))
 
 
 def _is_same(one: LogPosition, other: LogPosition) -> bool:

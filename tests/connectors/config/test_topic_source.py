@@ -156,3 +156,14 @@ def test_a_placeholder_is_a_text_or_octets(tmp_path: Path) -> None:
             placeholder(text)
     with pytest.raises(ConfigError, match=r"leave source\.debezium out"):
         placeholder("gone", "maxwell")
+
+
+def test_messages_are_kept_aside_where_sinks_keep_them(tmp_path: Path) -> None:
+    file = tmp_path / "shop.yaml"
+    source = "{type: kafka, brokers: a, topics: [x], unreadable: dead_letter}"
+    file.write_text(BASE.replace("console", f"parquet, path: {tmp_path}") + source, encoding="utf-8")
+
+    with pytest.raises(ConfigError, match="dead_letter needs sinks that keep dead letters"):
+        load_config(file)
+
+    assert loaded(tmp_path, source).unreadable == "dead_letter"

@@ -5,10 +5,13 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
+
+import pytest
 
 from connectors.config import load_config
-from connectors.pipeline.decoding import PlannedLog, decoded
+from connectors.pipeline.decoding import PlannedLog, _is_encrypted, decoded, decoded_ahead
 from connectors.tracking.sources import make_tracker
 from historian.changelog.chunks import Chunk
 
@@ -34,12 +37,30 @@ def test_threads_and_executors_give_the_same_chunks(spark: SparkSession, tmp_pat
 
         with decoded(planned, tracker.reader, spark, executors=False) as here:
             expected, heads = here.map(list), here.heads
+        assert decoded_ahead(planned, tracker.reader, spark, lambda: True) is planned
+        with (
+            closing(decoded_ahead(planned, tracker.reader, spark, lambda: False)) as ahead,
+            decoded(ahead, tracker.reader, spark) as before,
+        ):
+            assert before is ahead.chunks
+            assert (before.map(list), before.heads) == (expected, heads)
+            assert ahead.decode_s > 0
         with decoded(planned, tracker.reader, spark, executors=True) as there:
             assert _sized_alike(there.heads) == _sized_alike(heads)
             assert _by_sequence(there.map(list)) == expected
             counts = there.map(lambda chunks: [sum(chunk.rows.num_rows for chunk in chunks)], by_table=True)
 
     assert sum(counts) == sum(head.row_count for head in heads) > 1000
+
+
+@pytest.mark.parametrize("word", ["true", "TRUE", " True "])
+def test_rows_lie_on_no_disk_of_an_executor_where_spark_encrypts_its_own_in_any_spelling(word: str) -> None:
+    def session(**settings: str) -> Any:
+        return Mock(sparkContext=Mock(getConf=lambda: {key.replace("_", "."): text for key, text in settings.items()}))
+
+    assert _is_encrypted(session(spark_io_encryption_enabled=word))
+    assert not _is_encrypted(session(spark_io_encryption_enabled="false"))
+    assert not _is_encrypted(session())
 
 
 def _sized_alike(heads: Iterable[ChunkHead]) -> list[ChunkHead]:

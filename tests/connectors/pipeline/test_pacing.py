@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from connectors.pipeline.pacing import PlansAhead, pause
-from historian.errors import LeaseHeld, LogPurged
+from historian.errors import LeaseHeld, LogPurged, RowCorrupt
 
 WAIT_S = 60
 ENOUGH_BYTES = 5
@@ -91,8 +93,37 @@ def _plan(number: int, *copies: object) -> Any:
     return SimpleNamespace(number=number, tables=tables, end=f"end of {number}")
 
 
-def _ahead(tracker: Any, check: Callable[[], None] = lambda: None) -> PlansAhead:
-    return PlansAhead(tracker, check, limit_bytes=7, enough_bytes=ENOUGH_BYTES, until="end")
+def _same(each: Any, *_: object) -> Any:
+    return each
+
+
+class Rows:
+    """A plan whose rows are decoded once somebody lets them be, or gives up."""
+
+    def __init__(self, gives_up: Callable[[], bool]) -> None:
+        self.gives_up = gives_up
+        self.closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def _ahead(
+    tracker: Any,
+    check: Callable[[], None] = lambda: None,
+    decode: Callable[[Any, Any], Any] = _same,
+    stopping: Any = None,
+) -> PlansAhead:
+    return PlansAhead(
+        tracker,
+        check,
+        log_of=_same,
+        decode=decode,
+        stopping=stopping or threading.Event(),
+        limit_bytes=7,
+        enough_bytes=ENOUGH_BYTES,
+        until="end",
+    )
 
 
 def test_a_wanted_plan_is_made_while_the_one_before_it_is_written() -> None:
@@ -104,6 +135,86 @@ def test_a_wanted_plan_is_made_while_the_one_before_it_is_written() -> None:
     assert made_meanwhile
     assert ahead.plan_after(3) == "plan 4"
     assert tracker.asked == [(3, {"limit_bytes": 7, "until": "end"}, False)]
+
+
+def test_its_rows_are_decoded_meanwhile_too() -> None:
+    decoded = threading.Event()
+
+    def decode(plan: str, _: object) -> str:
+        decoded.set()
+        return f"{plan} with rows"
+
+    ahead = _ahead(Tracker(), decode=decode)
+    ahead.wanted_behind(_plan(3))
+    with ahead.making(3):
+        decoded_meanwhile = decoded.wait(WAIT_S)
+    assert decoded_meanwhile
+    assert ahead.plan_after(3) == "plan 4 with rows"
+    assert ahead.plan_after(4) == "plan 5", "one that is made when it is asked for is decoded by who asks"
+
+
+def test_rows_that_cannot_be_decoded_are_an_error_of_their_own_plan() -> None:
+    def decode(plan: str, _: object) -> str:
+        raise RowCorrupt(plan)
+
+    ahead = _ahead(Tracker(), decode=decode)
+    ahead.wanted_behind(_plan(3))
+    with ahead.making(3):
+        pass
+    with pytest.raises(RowCorrupt, match="plan 4"):
+        ahead.plan_after(3)
+
+
+def test_who_writes_waits_for_the_plan_and_not_for_its_rows() -> None:
+    written = threading.Event()
+    ahead = _ahead(Tracker(), decode=lambda plan, _: f"{plan}, {written.wait(WAIT_S)}")
+    ahead.wanted_behind(_plan(3))
+    with ahead.making(3):
+        pass
+    written.set()
+    assert ahead.plan_after(3) == "plan 4, True"
+
+
+@pytest.mark.parametrize("left", ["writing fails", "run ends", "another plan is asked for"])
+def test_rows_that_nobody_takes_are_freed(left: str) -> None:
+    made: list[Rows] = []
+
+    def decode(_: object, gives_up: Callable[[], bool]) -> Rows:
+        made.append(Rows(gives_up))
+        return made[0]
+
+    ahead = _ahead(Tracker(), decode=decode)
+    ahead.wanted_behind(_plan(3))
+    with suppress(ValueError), ahead.making(3):
+        assert _comes(lambda: made)
+        assert not made[0].gives_up()
+        if left == "writing fails":
+            raise ValueError("sink")
+    if left == "run ends":
+        ahead.close()
+    elif left == "another plan is asked for":
+        assert ahead.plan_after(4) == "plan 5"
+    assert (made[0].closed, made[0].gives_up()) == (1, True)
+
+
+def test_a_run_that_stops_gives_rows_up() -> None:
+    stopping = threading.Event()
+
+    def decode(plan: str, gives_up: Callable[[], bool]) -> str:
+        return f"{plan}, {_comes(gives_up)}"
+
+    ahead = _ahead(Tracker(), decode=decode, stopping=stopping)
+    ahead.wanted_behind(_plan(3))
+    with ahead.making(3):
+        stopping.set()
+    assert ahead.plan_after(3) in ("plan 4", "plan 4, True")
+
+
+def _comes(what: Callable[[], object]) -> bool:
+    until_s = time.monotonic() + WAIT_S
+    while not what() and time.monotonic() < until_s:
+        time.sleep(0.001)
+    return bool(what())
 
 
 @pytest.mark.parametrize("wanted", [None, 2])

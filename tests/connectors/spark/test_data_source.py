@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from connectors.spark.data_source import HistorianSource
 from connectors.spark.options import source_options
-from historian.errors import ConfigError
+from historian.errors import ConfigError, LogPurged
 from historian.store import Store
 
 RECORDING = Path(__file__).parents[3] / "examples/shop/binlog"
@@ -52,3 +52,21 @@ def test_a_stream_of_a_text_that_only_looks_as_if_it_named_a_store_is_refused(hi
 
 def test_a_stream_of_a_text_that_names_its_store_is_taken() -> None:
     assert CONFIG == source_options({"config_text": CONFIG}, streaming=True).document
+
+
+@pytest.mark.parametrize(
+    "key,is_stream,instead", [("until", False, "to"), ("after_plan", False, "from"), ("to", True, "until")]
+)
+def test_a_bound_that_would_be_none_is_refused(key: str, is_stream: bool, instead: str) -> None:
+    source = HistorianSource({"config_text": CONFIG, key: "7"})
+
+    with pytest.raises(ConfigError, match=rf"only @ \$\.{key} \(say {instead}\)"):
+        _ = source.streamReader(StructType()) if is_stream else source.reader(StructType())
+
+
+@pytest.mark.parametrize("place", ["3e11fa47-71ca-11e1-9e33-c80aa9429562:4", "binlog.000009:4"])
+def test_a_batch_from_a_place_that_the_files_do_not_hold_is_refused(place: str) -> None:
+    text = CONFIG.replace("directory: binlog", f"directory: {RECORDING}")
+
+    with pytest.raises(LogPurged):
+        HistorianSource({"config_text": text, "table": "shop.coupons", "from": place}).schema()

@@ -15,6 +15,7 @@ from databases.kafka import Kafka
 from databases.postgres import Postgres
 from databases.registry import Registry
 from databases.servers import Server, ServerError, free_port
+from workload.waiting import wait_until
 
 __all__ = ["Connect", "avro_settings", "debezium_settings", "postgres_settings", "start_connect"]
 
@@ -43,8 +44,29 @@ class Connect:
     _running: list[subprocess.Popen[bytes]] = field(default_factory=list, repr=False)
 
     def stop(self) -> None:
-        """Ends the worker as a crash would: what it sends since its last noted offset comes again after :meth:`resume`."""
+        """Ends the worker as a crash would: what it sends since its last noted offset comes again after :meth:`resume`.
+
+        A worker takes a file of offsets that a crash has cut for none, and begins at the log's end: rows would be missing in the topics
+        that no reader can bring back. Such a file is as it was before.
+        """
+        noted = self.directory / "offsets"
+        before = self._whole_offsets()
         kill_all(self._running)
+        if noted.exists() and not _is_whole(noted.read_bytes()):
+            noted.write_bytes(before)
+
+    def _whole_offsets(self) -> bytes:
+        """The file of offsets between two writes."""
+        noted = self.directory / "offsets"
+        found = b""
+
+        def is_read() -> bool:
+            nonlocal found
+            found = noted.read_bytes() if noted.exists() else b""
+            return not noted.exists() or _is_whole(found)
+
+        wait_until(is_read, START_S)
+        return found
 
     def resume(self) -> None:
         """Starts the worker again where its offsets stand."""
@@ -130,6 +152,11 @@ def start_connect(directory: Path, kafka: Kafka, *connectors: dict[str, str]) ->
     url = f"http://127.0.0.1:{port}"
     names = tuple(settings["name"] for settings in connectors)
     return Connect(url=url, connectors=names, directory=directory, _running=[_run(directory, url, names)])
+
+
+def _is_whole(offsets: bytes) -> bool:
+    """Whether a map that Java has serialized is there to its end."""
+    return offsets.startswith(b"\xac\xed\0\5") and offsets.endswith(b"x")
 
 
 def _parts(directory: Path, connectors: tuple[str, ...]) -> list[str]:

@@ -34,6 +34,7 @@ __all__ = [
     "Asked",
     "Faults",
     "Rule",
+    "behind_entry",
     "faulty_s3",
     "mixed",
     "of_each",
@@ -162,6 +163,19 @@ def of_each(kind: str, every: int) -> Rule:
         first = request.is_entry and request.path not in met
         met.add(request.path)
         return fitting(kind, request) if first or request.number % every == 0 else None
+
+    return rule
+
+
+def behind_entry(kind: str, number: int) -> Rule:
+    """That one, which everything meets from the entry of that number on that is put into a log."""
+    left = itertools.count(number, -1)
+    begun: list[bool] = []
+
+    def rule(request: Asked) -> str | None:
+        if request.is_entry and next(left) <= 1:
+            begun.append(True)
+        return kind if begun else None
 
     return rule
 

@@ -30,7 +30,7 @@ _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 
 
 def java_options() -> str:
-    """``SPARK_SUBMIT_OPTS`` for tests, with the archive of classes where `make test` has made it."""
+    """``SPARK_SUBMIT_OPTS`` for tests, and what executors are started with; with the archive of classes where `make test` has made it."""
     return f'{_OPTIONS} "-XX:SharedArchiveFile={ARCHIVE}" {_QUIET}' if ARCHIVE.exists() else _OPTIONS
 
 

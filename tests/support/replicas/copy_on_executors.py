@@ -26,7 +26,8 @@ def main() -> None:
     """Runs and tells."""
     config = load_config(Path(sys.argv[1]))
     assert isinstance(config.source, ServerSource)
-    spark = spark_session(jars=delta_jars(), master="local-cluster[2,1,1024]", name="copies")
+    java = {"spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", "")}
+    spark = spark_session(jars=delta_jars(), master="local-cluster[2,1,1024]", name="copies", settings=java)
     killer = _Killer(server_address(config.source), int(sys.argv[2]))
     with killer:
         assert {} == run(config, once=True, spark=spark)

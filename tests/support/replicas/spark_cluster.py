@@ -26,6 +26,8 @@ from urllib.request import urlopen
 import pyspark
 
 from databases.servers import free_port
+from lakes.java_classes import java_options
+from sinks.contract.read_chunks import READ_CHUNKS
 
 __all__ = ["Cluster", "ClusterError", "bare_python", "begun_stages", "executor_pids", "finished_tasks", "spark_cluster"]
 
@@ -33,7 +35,6 @@ HOME = Path(pyspark.__file__).parent
 START_S = 90.0
 JOB = "from connectors.cli import main\nmain()\n"
 """What is submitted: the command line of ``historian``."""
-_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _EXECUTOR = b"CoarseGrainedExecutorBackend"
 
 
@@ -124,7 +125,7 @@ class Cluster:
             "spark.executor.memory": "900m",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
-            "spark.executor.extraJavaOptions": _JAVA,
+            "spark.executor.extraJavaOptions": java_options(),
             "spark.eventLog.enabled": "true",
             "spark.eventLog.compress": "false",
             "spark.eventLog.dir": self.events.as_uri(),
@@ -154,7 +155,7 @@ class Cluster:
             "SPARK_HOME": str(HOME),
             "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": _JAVA,
+            "SPARK_DAEMON_JAVA_OPTS": java_options(),
         }
         command = [str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", *arguments]
         with (self.directory / f"{kind}-{len(self.processes)}.log").open("ab") as log:
@@ -234,20 +235,20 @@ def _parent(process: int) -> int:
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def begun_stages(events: Path, *, scope: str = "MapInArrow") -> set[tuple[str, int]]:
-    """Stages with *scope* that applications of *events* have begun: the application's file, and the stage's number."""
+def begun_stages(events: Path, *, reads: str = READ_CHUNKS) -> set[tuple[str, int]]:
+    """Stages that read what *reads* names, and that applications of *events* have begun: the application's file, and the stage's number."""
     return {
         (path.name, event["Stage Info"]["Stage ID"])
         for path in _files(events)
         for event in _events(path)
         if event["Event"] == "SparkListenerStageSubmitted"
-        and any(scope in rdd.get("Scope", "") for rdd in event["Stage Info"]["RDD Info"])
+        and any(reads == rdd["Name"] for rdd in event["Stage Info"]["RDD Info"])
     }
 
 
-def finished_tasks(events: Path, *, scope: str = "MapInArrow") -> Counter[str]:
-    """How many tasks of stages with *scope* ended well, by the executor that ran them, in all applications of *events*."""
-    stages = begun_stages(events, scope=scope)
+def finished_tasks(events: Path, *, reads: str = READ_CHUNKS) -> Counter[str]:
+    """How many tasks of stages that read what *reads* names ended well, by the executor that ran them, in all applications of *events*."""
+    stages = begun_stages(events, reads=reads)
     return Counter(
         event["Task Info"]["Executor ID"]
         for path in _files(events)

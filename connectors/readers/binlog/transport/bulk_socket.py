@@ -12,6 +12,8 @@ from connectors.readers.binlog.transport.compressed_socket import CompressedSock
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
+    from connectors.readers.base import Wake
+
 __all__ = ["BulkSocket"]
 
 _RECEIVE_BYTES = 1 << 21
@@ -43,12 +45,19 @@ class BulkSocket:
         """The library may read on."""
         self._socket.settimeout(self._timeout)
 
-    def wait(self, timeout_s: float) -> bool:
-        """Whether there are bytes, or an end, within that time.
+    def wait(self, timeout_s: float, wake: Wake | None = None) -> bool:
+        """Whether there are bytes, or an end, within that time and before *wake* is set.
 
         Of a compressed connection these may be too few for :meth:`receive`, which waits for the rest.
         """
-        return self._holds_bytes() or bool(self._ready.poll(1000 * timeout_s))
+        if self._holds_bytes():
+            return True
+        if wake is None:
+            return bool(self._ready.poll(1000 * timeout_s))
+        both = select.poll()
+        both.register(self._socket, select.POLLIN)
+        both.register(wake, select.POLLIN)
+        return any(file != wake.fileno() for file, _ in both.poll(1000 * timeout_s))
 
     def _holds_bytes(self) -> bool:
         """Whether bytes are here that the network has given, so that it would be waited for in vain."""

@@ -59,6 +59,8 @@ from historian.positions import GtidSet
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
+    from connectors.readers.base import Wake
+
 __all__ = ["HEARTBEAT_S", "Dump", "encoded_gtids"]
 
 _COM_BINLOG_DUMP = 0x12
@@ -263,8 +265,8 @@ class Dump:
         self._begin = 0
         return window.part(first, len(window.offsets))
 
-    def rings(self, timeout_s: float) -> bool:
-        """Whether a transaction begins, or the dump ends, within that time; of a dump that waits. It follows the log's files."""
+    def rings(self, timeout_s: float, wake: Wake | None = None) -> bool:
+        """Whether a transaction begins, or the dump ends, within that time and before *wake* is set; of a dump that waits. It follows the log's files."""
         read_buffer = self._read_buffer
         until_s = time.monotonic() + timeout_s
         while True:
@@ -278,7 +280,7 @@ class Dump:
             if code != MORE:
                 return True
             left_s = until_s - time.monotonic()
-            if left_s <= 0 or not self._bulk.wait(left_s):
+            if left_s <= 0 or not self._bulk.wait(left_s, wake):
                 return False
             self._receive()
 

@@ -1,20 +1,23 @@
-"""The bytes of a short scan, kept so that nobody has to read them from the server again."""
+"""The bytes of a scan, kept so that nobody has to read them from the server again."""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from connectors.readers.base import CachedLog
 from connectors.readers.binlog.transport.window import Window
+from connectors.readers.room import Room
 from historian.plans.plans import LogRange
 
 __all__ = ["MAX_KEPT_BYTES", "LogBytes", "LogCache", "cached_windows"]
 
 MAX_KEPT_BYTES = 1 << 20
-"""Scans of more log than this keep nothing: reading it again costs less than sending it along."""
+"""Of a scan whose rows others may read no more log than this is kept: reading it again costs less than sending it along."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,48 +29,61 @@ class LogBytes:
         server_version: that wrote them, as a number.
     """
 
-    events: bytes
+    events: pa.Buffer
     index: bytes
     server_version: int
 
     @property
     def size_bytes(self) -> int:
         """See :class:`connectors.readers.base.CachedLog`."""
-        return len(self.events)
+        return int(self.events.size)
 
 
 class LogCache:
-    """What one scan of *server*'s log has read, from *offset* of *file* on, unless it is too much."""
+    """What one scan of *server*'s log has read, from *offset* of *file* on, as far as there is *room*.
 
-    def __init__(self, server: str, file: str, offset: int) -> None:
-        self._server, self._begin = server, (file, offset)
-        self._windows: list[tuple[str, LogBytes]] = []
+    Room is given back when nobody has the bytes any more.
+    """
+
+    def __init__(self, server: str, file: str, offset: int, room: Room) -> None:
+        self._server, self._begin, self._room = server, (file, offset), room
+        self._windows: list[tuple[str, int, LogBytes]] = []
         self._reached: dict[str, int] = {}
-        self._size_bytes = 0
+        self._is_full = False
 
     def add(self, window: Window, reached: int) -> None:
         """Takes a window behind the ones before; *reached*: offset behind its last event."""
         begin, behind = int(window.starts[0]), int(window.ends[-1])
-        self._size_bytes += behind - begin
-        if self._size_bytes > MAX_KEPT_BYTES:
-            self._windows.clear()
-            self._reached.clear()
+        self._is_full = self._is_full or not self._room.take(behind - begin)
+        if self._is_full:
             return
+        # Arrow's memory, unlike new bytes, is used again without being cleared.
+        events = pa.allocate_buffer(behind - begin)
+        weakref.finalize(events, self._room.give, behind - begin).atexit = False
+        np.frombuffer(events, np.uint8)[:] = window.buffer[begin:behind]
         index = np.stack([window.starts - begin, window.ends - begin, window.offsets])
-        kept = LogBytes(
-            events=window.buffer[begin:behind].tobytes(), index=index.tobytes(), server_version=window.server_version
-        )
-        self._windows.append((window.file, kept))
+        kept = LogBytes(events=events, index=index.tobytes(), server_version=window.server_version)
+        self._windows.append((window.file, int(window.offsets[-1]), kept))
         self._reached[window.file] = reached
 
     def cached(self, planned: LogRange) -> tuple[LogBytes, ...] | None:
-        """The parts that hold the range; None where not all of it is here."""
+        """The parts that hold the range; None where not all of it is here. Each range is given once, in order."""
         file, offset = self._begin
         if planned.server != self._server or self._reached.get(planned.file, 0) < planned.end:
             return None
         if planned.file == file and planned.start < offset:
             return None
-        return tuple(part for name, part in self._windows if name == planned.file)
+        names = [name for name, _, _ in self._windows]
+        if planned.file not in names:
+            return None
+        before = names.index(planned.file)
+        for name in set(names[:before]):
+            del self._reached[name]
+        found = [(last, part) for name, last, part in self._windows if name == planned.file]
+        given = sum(last < planned.end for last, _ in found)
+        self._windows = self._windows[before + given :]
+        self._begin = planned.file, planned.end
+        return tuple(part for _, part in found)
 
 
 def cached_windows(planned: LogRange, parts: Sequence[CachedLog]) -> Generator[Window, None, None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from connectors.readers.kafka.messages.modes import DEFAULT_MODES, DebeziumModes
 from historian.errors import UnsupportedEvent
 from historian.names import TableName
 
-__all__ = ["changed", "is_change", "log_place", "settled", "truncated", "with_known"]
+__all__ = ["changed", "is_change", "place_of", "settled", "truncated", "with_known"]
 
 _PLACES = ("file", "pos", "lsn", "scn", "commit_lsn", "change_lsn")
 _PLAIN = re.compile(r"[\w:.-]+", re.ASCII)
@@ -55,7 +55,7 @@ def changed(
     if op == "t":
         if not table_name(source).table:
             raise unlike(where, "a TRUNCATE of no table")
-        return truncated(table_name(source), time_us(source, where, unlike), log_place(source))
+        return truncated(table_name(source), time_us(source, where, unlike), place_of(source))
     if op not in ("c", "r", "u", "d"):
         raise UnsupportedEvent(
             "an operation that is not read yet",
@@ -118,9 +118,12 @@ def truncated(table: TableName, event_time_us: int, place: str = "") -> SqlEvent
     return SqlEvent(sql=f"TRUNCATE TABLE {name}{comment}", database=table.database, event_time_us=event_time_us)
 
 
-def log_place(source: Mapping[str, Any]) -> str:
-    """Where a change stands in the source's log: the GTID, else the file and offset, else a number; "" where none of them is told."""
-    found = [source.get("gtid")] if source.get("gtid") else [source.get(name) for name in _PLACES]
+def place_of(source: Mapping[str, Any], names: Iterable[str] = _PLACES) -> str:
+    """Where a change stands in the source's log: the GTID, else what stands under *names*; "" where none of them is told.
+
+    Those of Debezium are a file and offset, or a number.
+    """
+    found = [source.get("gtid")] if source.get("gtid") else [source.get(name) for name in names]
     text = ":".join(str(each) for each in found if isinstance(each, str | int))
     return text if _PLAIN.fullmatch(text) else ""
 

@@ -5,27 +5,33 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from connectors.readers.kafka.debezium.names import is_by_schema, is_of_mysql
 from connectors.readers.kafka.formats.decoder import LAST_US
 from connectors.readers.kafka.formats.values import ADAPTIVE
+from connectors.readers.kafka.kernels import layout as at
 from connectors.readers.kafka.located import columns
 from connectors.readers.kafka.located.forms import JsonForm
 from connectors.readers.kafka.located.programs import Known, Program
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.messages.whole_rows import is_plain_change
+from historian.changelog.operations import Op
 from historian.errors import UnsupportedEvent
 from historian.schema.snapshots import BYTE_TYPES, INTEGER_TYPES, TEXT_TYPES
 from historian.values.arrow_types import arrow_type
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from connectors.readers.kafka.formats.decoder import FlatDecoder
     from connectors.readers.kafka.formats.tables import FlatFormat
+    from connectors.readers.kafka.messages.batch import Texts
     from connectors.readers.kafka.messages.events import Conventions
     from historian.schema.snapshots import ColumnType
 
-__all__ = ["form_of", "known_of", "reading_of", "told_of"]
+__all__ = ["form_of", "known_of", "partial_deletes", "reading_of", "told_of"]
 
 
 def form_of(form: FlatFormat) -> JsonForm | None:
@@ -47,7 +53,7 @@ def form_of(form: FlatFormat) -> JsonForm | None:
         before=form.old,
         deleted=form.deleted,
         is_overlay=form.former == "overlay",
-        false=tuple(path for path in (form.is_ddl, form.partial) if path),
+        false=tuple(path for path in (form.is_ddl, *form.partial) if path in form.members),
         object=form.types,
         told=(form.types, form.key) if form.types and form.key else (),
         tombstones=form.tombstones,
@@ -104,6 +110,17 @@ def told_of(decoder: FlatDecoder, form: JsonForm, key: bytes | None, value: byte
     strict = replace(known, names=rows[0], in_order=True)
     texts = Program(form, strict).texts_of(value, form.told)
     return None if texts is None else replace(strict, remembered=tuple(zip(form.told, texts, strict=True)))
+
+
+def partial_deletes(program: Program, texts: Texts) -> NDArray[np.int64]:  # noqa: ARG001 as other doubts
+    """Messages of deletes that lack columns of other rows: they may have the key alone."""
+    messages, ops = program.row_messages[: program.rows], program.row_ops[: program.rows]
+    is_gone = np.flatnonzero(ops == Op.RETRACT)
+    is_partial = np.zeros(len(is_gone), np.bool_)
+    for column in program.slots.values():
+        words = program.words(column)[program.row_images[is_gone]].view(np.uint64)
+        is_partial |= words >> np.uint64(at.KIND_AT) == at.MISSING
+    return messages[is_gone[is_partial]]
 
 
 def reading_of(kind: ColumnType, written: Conventions) -> columns.Reading | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from connectors.readers.kafka.debezium.changes import log_place, settled, truncated
+from connectors.readers.kafka.debezium.changes import place_of, settled, truncated
 from connectors.readers.kafka.debezium.names import schema_name
 from connectors.readers.kafka.formats.schemas import UNTOLD, inferred, told
 from connectors.readers.kafka.formats.tables import FlatFormat
@@ -83,15 +83,15 @@ class FlatDecoder:
         if op in form.passed_over:
             return ()
         if form.truncate and op == form.truncate:
-            source = _at(message, form.source) if form.source else None
-            at = log_place(source) if isinstance(source, dict) else ""
-            return (truncated(self._table(message, where), self._time_us(message, form.time_unit_us, where), at),)
+            return (self._truncated(message, where),)
         if form.watermark and op == form.watermark:
             return self._watermark(message, where)
         if op not in form.ops:
             raise self._unlike(where, f"`{form.op}` is {op!r}, which is none of {', '.join(form.ops)}")
-        if form.partial and _at(message, form.partial) is True:
-            raise only_key_sent(where, f"{form.partial}: true", f"set at the producer: {form.partial_fix}")
+        cut = next((path for path in form.partial if _at(message, path)), None)
+        if cut is not None:
+            found = f"{cut}: {_at(message, cut)}"[:_SHOWN]
+            raise only_key_sent(where, found, f"set at the changefeed: {form.partial_fix}")
         return self._rows(message, form.ops[op], key, where)
 
     @property
@@ -141,6 +141,7 @@ class FlatDecoder:
             )
         time_us = self._time_us(message, form.time_unit_us, where)
         columns = self._key(message, key)
+        by_key = op == "d" and form.short_deletes and bool(columns)
         events = []
         source = _at(message, form.source)
         for number, row in enumerate(after):
@@ -157,7 +158,7 @@ class FlatDecoder:
                 event_time_us=time_us,
                 number=number,
                 written=self._written,
-                keyed=keyed,
+                keyed=keyed or (by_key and row.keys() == {*(columns or ())}),
             )
             if isinstance(source, dict):
                 event = settled(event, source, lambda: self._key_fields(key), self._modes)
@@ -179,7 +180,9 @@ class FlatDecoder:
             text = repr((names, types, key))
             held = self._told.get((table, text))
             if held is None:
-                held = self._told[table, text] = told(types, names, key, form.types_are if types else "names")
+                # A row of the key alone does not say that there are no other columns.
+                is_whole = bool(types) and {*names} != {*(key or ())}
+                held = self._told[table, text] = told(types, names, key, form.types_are if is_whole else "names")
             return held
         held = inferred(row, self._inferred.get(table), key)
         if former is not None:
@@ -237,6 +240,12 @@ class FlatDecoder:
                 event_time_us=self._time_us(message, form.ddl_unit_us, where),
             ),
         )
+
+    def _truncated(self, message: Mapping[str, Any], where: str) -> SqlEvent:
+        form = self.format
+        source = _at(message, form.source)
+        place = place_of(source) if isinstance(source, dict) else place_of(message, filter(None, (form.place,)))
+        return truncated(self._table(message, where), self._time_us(message, form.time_unit_us, where), place)
 
     def _watermark(self, message: Mapping[str, Any], where: str) -> tuple[Watermark, ...]:
         try:

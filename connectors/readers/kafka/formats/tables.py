@@ -25,6 +25,7 @@ class FlatFormat:
         watermark: of them, that of a message which promises that all before ``watermark_at``, TiDB's timestamp, was sent.
         data, old: the fields of the row after and before.
         deleted: the field in which a delete has its row.
+        short_deletes: that may be the key alone, and nothing marks it.
         former: how an update has the row before: "overlay": ``old`` lies over ``data``, by presence; "whole": ``old`` is that row;
             "if_whole": it is, where it has all fields of ``data``.
         time, time_unit_us: when the source changed the row; of ISO text 0.
@@ -32,9 +33,10 @@ class FlatFormat:
         key: the field of the key's columns; ``key_prefix``: of fields in the message's key that are key columns; None: the key has none.
         types: the field of column types by name; ``types_are``: "types", or "type_names" where they lack lengths and labels.
         truncate: the value of ``op`` of a TRUNCATE of the table; "": there is none.
+        place: of the operation in the source's log, by which two TRUNCATEs of the same time are two, where ``source`` has none.
         sql: the field of a statement's text; ``is_ddl``: a field that is true of statements; ``ddl_ops``: values of ``op`` of statements.
         ddl_unit_us: of ``time`` in statements.
-        partial: a field that is true where a row is not whole; ``partial_fix``: what to set at the producer.
+        partial: fields that are set where a row is not whole; ``partial_fix``: what to set at the producer.
         without_types: what to do where types are told too little.
         tombstones: messages without a value are passed over, as for compaction; else they are refused.
         exact: numbers are read by their digits.
@@ -57,6 +59,7 @@ class FlatFormat:
     data: str = "data"
     old: str = "old"
     deleted: str = "data"
+    short_deletes: bool = False
     former: str = "overlay"
     time: str
     time_unit_us: int = 0
@@ -66,11 +69,12 @@ class FlatFormat:
     types: str = ""
     types_are: str = "types"
     truncate: str = ""
+    place: str = ""
     sql: str = ""
     is_ddl: str = ""
     ddl_ops: frozenset[str] = frozenset()
     ddl_unit_us: int = 1000
-    partial: str = ""
+    partial: tuple[str, ...] = ()
     partial_fix: str = ""
     without_types: str = "give the tables by source.schema: a file of CREATE TABLE statements"
     tombstones: bool = False
@@ -123,6 +127,7 @@ _CANAL = FlatFormat(
     passed_over=frozenset(("TRANSACTIONBEGIN", "TRANSACTIONEND", "TRANSACTIONHEARTBEAT")),
     time="es",
     time_unit_us=1000,
+    short_deletes=True,
     key="pkNames",
     types="mysqlType",
     sql="sql",
@@ -153,8 +158,8 @@ _TICDC = replace(
     watermark="TIDB_WATERMARK",
     watermark_at="_tidb.watermarkTs",
     types_are="type_names",
-    partial="_tidb.onlyHandleKey",
-    partial_fix="delete-only-handle-key-columns=false and large-message-handle-option=none or claim-check",
+    partial=("_tidb.onlyHandleKey", "_tidb.claimCheckLocation"),
+    partial_fix="large-message-handle-option=none",
     without_types="set content-compatible=true at the changefeed, or give the tables by source.schema",
     written=replace(_CANAL.written, shapes=""),
     members=(
@@ -185,14 +190,17 @@ _OGG = FlatFormat(
     qualified=True,
     op="op_type",
     ops={"I": "c", "U": "u", "D": "d"},
+    truncate="T",
+    place="pos",
     data="after",
     old="before",
     deleted="before",
+    short_deletes=True,
     former="whole",
     time="op_ts",
     key="primary_keys",
     exact=True,
-    written=Conventions(whole=True),
+    written=Conventions(whole=True, compressed=True),
 )
 
 _DEBEZIUM = FlatFormat(
@@ -233,7 +241,6 @@ _DMS = FlatFormat(
             "create-table",
             "drop-table",
             "rename-table",
-            "truncate-table",
             "add-column",
             "drop-column",
             "rename-column",
@@ -241,6 +248,7 @@ _DMS = FlatFormat(
             "column-type-change",
         )
     ),
+    truncate="truncate-table",
     old="before-image",
     former="if_whole",
     time="metadata.timestamp",

@@ -7,7 +7,7 @@ by its first member its schema inline, else none.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from connectors.readers.kafka.debezium.changes import with_known
 from connectors.readers.kafka.debezium.placeholders import placeholders_of
 from connectors.readers.kafka.debezium.schemas import UNLIKE_A_SCHEMA, columns_of
 from connectors.readers.kafka.formats.schemas import UNTOLD, inferred
+from connectors.readers.kafka.keyed.declared import declared_fields
+from connectors.readers.kafka.keyed.formats import KeyedFormat
 from connectors.readers.kafka.keyed.keys import key_fields
 from connectors.readers.kafka.keyed.names import table_of
 from connectors.readers.kafka.messages.events import Conventions, Event, RowSchema
@@ -24,51 +26,20 @@ from connectors.readers.kafka.messages.parsing import parsed
 from historian.errors import UnsupportedEvent
 from historian.names import TableName
 
-__all__ = ["KEYED_FORMATS", "KeyedFormat", "KeyedRows"]
+__all__ = ["KeyedRows"]
 
 _INLINE = b'{"schema":'
 _FIRST_BYTE = b"\0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyedFormat:
-    """A format of rows under their keys.
-
-    Attributes:
-        title: for people, behind "a row"; ``shape``: what a message looks like, for errors.
-        avro: whether messages are Avro by a registry: "never", "maybe" or "always".
-        inline: messages may have their schema inline, as Kafka Connect's.
-        added: what names of fields begin with that are no columns; "": all are.
-    """
-
-    title: str
-    shape: str
-    avro: str = "never"
-    inline: bool = False
-    added: str = ""
-
-
-KEYED_FORMATS: Mapping[str, KeyedFormat] = {
-    "debezium_unwrapped": KeyedFormat(
-        title="that Debezium's ExtractNewRecordState writes",
-        shape="the fields of a row",
-        avro="maybe",
-        inline=True,
-        added="__",
-    ),
-    "json_upsert": KeyedFormat(title="as JSON", shape="an object"),
-    "avro_upsert": KeyedFormat(title="as Avro", shape="records of Avro as key and value", avro="always"),
-}
-"""By the name that ``source.format`` has for them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """A key or a value: its fields, and what gives their schema in Kafka Connect's words; None where none is told."""
+    """A key or a value: its fields, what gives their schema in Kafka Connect's words (None where none is told), and its record's name."""
 
     values: Mapping[str, Any]
     told: Callable[[], list[Any]] | None = None
     id: Hashable = None
+    name: str = ""
 
 
 class KeyedRows:
@@ -96,7 +67,7 @@ class KeyedRows:
         self._placeholders = placeholders_of(unavailable)
         self._schemas: dict[tuple[Hashable, ...], RowSchema] = {}
         self._inferred: dict[TableName, RowSchema] = {}
-        self._last: _Part | None = None
+        self._last: dict[TableName, _Part] = {}
 
     def events(self, key: bytes | None, value: bytes | None, where: str, time_us: int = 0) -> tuple[Event, ...]:
         """The event of a message, see :class:`connectors.readers.kafka.messages.events.Decoder`.
@@ -106,28 +77,27 @@ class KeyedRows:
             RegistryDown, SourceError: its schema cannot be had.
         """
         of_key = self._key(key, where)
-        if value is not None:
-            self._last = self._part(value, where)
-        # What columns a row has that is gone, the last row tells that was there.
-        part = self._last or of_key
-        added = self._added(self._last.values if value is not None and self._last else {})
-        row = {**of_key.values, **({} if value is None else self._columns(part.values))}
-        table = self._named(added)
-        is_gone = value is None or str(added.get("deleted")).lower() == "true" or added.get("op") == "d"
-        # Without its operation a row may be new, or not.
-        op = "d" if is_gone else str(added.get("op") or "u")
-        if op not in ("c", "r", "u", "d"):
-            raise self._unlike(where, f"`{self._form.added}op` is {op!r}")
-        after, unknown = with_known(None, row, self._placeholders) if self._form.added else (row, ())
+        told = None if value is None else self._part(value, where)
+        added = self._added({} if told is None else told.values)
+        row = {**of_key.values, **({} if told is None else self._columns(told.values))}
+        table = self._named(of_key, added)
+        # What columns a row has that is gone, the last row of the table tells that was there.
+        last = self._last.get(table) if told is None else told
+        if told is not None:
+            self._last[table] = told
+        part = last or of_key
+        op = self._op(added, where, is_gone=value is None)
+        is_gone = op == "d"
+        after, unknown = with_known(None, row, self._placeholders) if self._form.debezium else (row, ())
         return (
             Event(
                 table=table,
-                schema=self._schema(of_key, table, row, where),
+                schema=self._schema(of_key, last, table, row, where),
                 op=op,
                 before=dict(of_key.values) if is_gone else None,
                 after=None if is_gone else after,
-                event_time_us=_time_us(added, time_us),
-                written=self._written if part.told is None else None,
+                event_time_us=self._time_us(added, time_us),
+                written=self._written if part.told is None or self._form.types else None,
                 keyed=is_gone,
                 unknown=() if is_gone else unknown,
             ),
@@ -136,7 +106,7 @@ class KeyedRows:
     # ---- parts of a message ----------------------------------------------------------------------------------------
     def _key(self, key: bytes | None, where: str) -> _Part:
         is_avro = self._form.avro != "never" and key is not None and key.startswith(_FIRST_BYTE)
-        if key is not None and (is_avro or (self._form.inline and key.startswith(_INLINE))):
+        if key is not None and (is_avro or self._form.of_record or (self._form.inline and key.startswith(_INLINE))):
             return self._part(key, f"the key of {where}")
         return _Part(values=key_fields(key, where))
 
@@ -145,7 +115,7 @@ class KeyedRows:
             if self._writers is None:
                 raise self._unlike(where, "a schema in a registry, and no source.registry")
             writer = self._writers.of(text, where)
-            return _Part(values=writer.value(text, where), told=writer.fields, id=writer)
+            return _Part(values=writer.value(text, where), told=writer.fields, id=writer, name=writer.name)
         try:
             message = parsed(text, exact=True)
         except (ValueError, RecursionError) as error:
@@ -168,40 +138,69 @@ class KeyedRows:
         added = self._form.added
         return {name[len(added) :]: each for name, each in values.items() if added and name.startswith(added)}
 
-    def _named(self, added: Mapping[str, Any]) -> TableName:
-        """The table, where messages tell it (``add.fields`` of the transform); else that of the topic."""
-        table = _first(added, "table", "source_table")
-        database = _first(added, "schema", "source_schema") or _first(added, "db", "source_db")
+    def _op(self, added: Mapping[str, Any], where: str, *, is_gone: bool) -> str:
+        form = self._form
+        if is_gone or str(added.get(form.deleted)).lower() == "true":
+            return "d"
+        told = str(added.get(form.op) or "")
+        # Without its operation a row may be new, or not.
+        if told and told not in form.ops:
+            raise self._unlike(where, f"`{form.added}{form.op}` is {told!r}")
+        return form.ops[told] if told else "u"
+
+    def _named(self, key: _Part, added: Mapping[str, Any]) -> TableName:
+        """The table, where messages tell it; else that of the topic."""
+        form = self._form
+        if form.of_record:
+            # The record's namespace ends with the database.
+            namespace, _, name = key.name.rpartition(".")
+            return TableName(namespace.rpartition(".")[2], name)
+        table, database = _first(added, form.table), _first(added, form.database)
         if table is None:
             return self._table
         return TableName(self._table.database if database is None else database, table)
 
+    def _time_us(self, added: Mapping[str, Any], time_us: int) -> int:
+        """When the source changed the row, as far as it is told; else when the message was sent."""
+        for name, unit_us in self._form.times:
+            found = added.get(name)
+            if isinstance(found, int) and not isinstance(found, bool) and 0 < found * unit_us < 2**62:
+                return found * unit_us
+        return time_us
+
     # ---- schemas ---------------------------------------------------------------------------------------------------
-    def _schema(self, key: _Part, table: TableName, row: Mapping[str, Any], where: str) -> RowSchema:
-        part, names = self._last or key, tuple(key.values)
+    def _schema(
+        self, key: _Part, last: _Part | None, table: TableName, row: Mapping[str, Any], where: str
+    ) -> RowSchema:
+        part, names = last or key, tuple(key.values)
         if part.told is None:
             if not self._tells:
                 return UNTOLD
             found = self._inferred[table] = inferred(row, self._inferred.get(table), names)
             return found
-        at = (key.id, names, part.id, self._last is None)
+        at = (key.id, names, part.id, last is None)
         held = self._schemas.get(at)
         if held is None:
             try:
-                fields = {str(each["field"]): each for each in part.told()}
-                of_key = key.told() if key.told else [{"field": name, "type": "string"} for name in names]
-                fields = {**self._columns(fields)}
-                for each in of_key:
-                    fields.setdefault(str(each["field"]), each)
-                held = RowSchema(
-                    fields=columns_of({"fields": list(fields.values())}, where),
-                    key=names,
-                    certainty="names" if self._last is None else "exact",
-                )
+                held = self._told(part.told(), key, where, is_key=last is None)
             except UNLIKE_A_SCHEMA as error:
                 raise self._unlike(where, f"a schema that is none of a row: {error!r}") from None
             self._schemas[at] = held
         return held
+
+    def _told(self, part: list[Any], key: _Part, where: str, *, is_key: bool) -> RowSchema:
+        """The schema of rows by what a record tells of its fields."""
+        names = tuple(key.values)
+        of_key = key.told() if key.told else [{"field": name, "type": "string"} for name in names]
+        fields = {**self._columns({str(each["field"]): each for each in part})}
+        for each in of_key:
+            fields.setdefault(str(each["field"]), each)
+        types = self._form.types
+        if types is not None:
+            found = declared_fields(fields.values(), names, types)
+            return RowSchema(fields=found, key=names, certainty="names" if is_key else "types")
+        found = columns_of({"fields": list(fields.values())}, where)
+        return RowSchema(fields=found, key=names, certainty="names" if is_key else "exact")
 
     def _unlike(self, where: str, found: str) -> UnsupportedEvent:
         return UnsupportedEvent(
@@ -213,14 +212,6 @@ class KeyedRows:
         )
 
 
-def _first(fields: Mapping[str, Any], *names: str) -> str | None:
-    return next((fields[name] for name in names if isinstance(fields.get(name), str)), None)
-
-
-def _time_us(added: Mapping[str, Any], time_us: int) -> int:
-    """When the source changed the row, as far as it is told; else when the message was sent."""
-    for name, unit_us in (("source_ts_us", 1), ("source_ts_ms", 1000), ("ts_us", 1), ("ts_ms", 1000)):
-        found = added.get(name)
-        if isinstance(found, int) and not isinstance(found, bool) and 0 <= found * unit_us < 2**62:
-            return found * unit_us
-    return time_us
+def _first(fields: Mapping[str, Any], names: Iterable[str]) -> str | None:
+    """The first text that is told under one of *names*."""
+    return next((found for name in names if isinstance(found := fields.get(name), str) and found), None)

@@ -53,6 +53,7 @@ class Conventions:
         documents: JSON columns: "inline" as a part of the message, or "text".
         zone: of TIMESTAMPs that are written without one.
         whole: each row names all its columns; else a column that is missing is NULL.
+        compressed: an update may leave out values that did not change, before it and behind it.
         debezium: temporal values are Debezium's by its mode ``temporal``, and ``decimal`` "base64" is its unscaled number.
         decimal: "text" (or a number), or "base64" (or a number).
         wraps: a BIGINT UNSIGNED above the signed ones may be written as the signed number of the same bits.
@@ -64,6 +65,7 @@ class Conventions:
     documents: str = "inline"
     zone: str = "UTC"
     whole: bool = False
+    compressed: bool = False
     debezium: bool = False
     temporal: str = "adaptive_time_microseconds"
     decimal: str = "text"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from connectors.readers.kafka.messages.parsing import parsed
 
-__all__ = ["likely_formats"]
+__all__ = ["is_envelope", "likely_formats"]
 
 _MARKS: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
     (frozenset(("source", "op")), ("debezium_json_schemaless",)),
@@ -30,6 +30,11 @@ def likely_formats(messages: Iterable[tuple[bytes | None, bytes | None]]) -> tup
     """The formats that most of *messages*, keys and values, look like; none where nothing tells."""
     found = Counter(formats for key, value in messages if (formats := _formats(key, value)))
     return found.most_common(1)[0][0] if found else ()
+
+
+def is_envelope(record: Mapping[str, Any]) -> bool:
+    """Whether a record, which was read as a row, is Debezium's envelope of rows: its first bytes do not tell it from one."""
+    return isinstance(record.get("source"), dict) and {"before", "after", "op"} <= record.keys()
 
 
 def _formats(key: bytes | None, value: bytes | None) -> tuple[str, ...]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from connectors.readers.kafka.messages.events import Event
 from historian.errors import UnsupportedEvent
+from historian.schema.snapshots import Snapshot
 
-__all__ = ["check_whole", "is_lone", "is_plain_change", "is_whole", "lacks_values", "only_key_sent"]
+__all__ = ["check_whole", "decompressed", "is_lone", "is_plain_change", "is_whole", "lacks_values", "only_key_sent"]
 
 
 def check_whole(event: Event, place: str, columns: Iterable[str], *, normalized: bool = False) -> None:
@@ -32,6 +34,24 @@ def check_whole(event: Event, place: str, columns: Iterable[str], *, normalized:
             found=f"op {event.op} with {lacking}",
             next_step=f"{'' if normalized else 'set source.normalize: true, or '}have the producer send it and write its topics anew",
         )
+
+
+def decompressed(event: Event, table: Snapshot) -> Event:
+    """An update that may leave out what did not change as one that lacks these values, and the former row.
+
+    Others are as they are, and so is one that changes its key, or lacks it.
+    """
+    if event.op != "u":
+        return event
+    before, after = event.before or {}, event.after or {}
+    columns = [column.name for column in table.columns]
+    key = [column.name for column in table.columns if column.id in table.primary_key]
+    if any(name not in after or (name in before and before[name] != after[name]) for name in key):
+        return event
+    lacking = tuple(name for name in columns if name not in after)
+    if not lacking and all(name in before for name in columns):
+        return event
+    return replace(event, before=None, after={**after, **dict.fromkeys(lacking)}, unknown=lacking)
 
 
 def is_whole(event: Event) -> bool:

@@ -2,5 +2,5 @@
 
 Its canal-json does not belong here (:mod:`connectors.readers.kafka.formats`), nor its Debezium form (:mod:`connectors.readers.kafka.debezium`).
 
-Open to other rooms: ``avro``, ``decoder``, ``open_protocol``, ``simple``, ``simple_avro``.
+Open to other rooms: ``avro``, ``decoder``, ``open_protocol``, ``simple``, ``simple_avro``, ``typed_columns``, ``versioned_rows``.
 """

@@ -59,8 +59,8 @@ class TidbRows(Protocol):
     def events(self, key: bytes | None, value: bytes | None) -> Sequence[Mapping[str, Any]]:
         """The events of a message, each with its fields; what they tell of tables serves for those behind them."""
 
-    def database(self, event: Mapping[str, Any]) -> str:
-        """The database of names without one in a statement."""
+    def database(self, event: Mapping[str, Any], named: str) -> str:
+        """The database of names without one in a statement, whose field for it is *named* so."""
 
     def schema(
         self, event: Mapping[str, Any], table: TableName, told: Mapping[str, Any], *, is_gone: bool
@@ -120,7 +120,7 @@ class TidbDecoder:
             sql = event[protocol.sql]
             if not isinstance(sql, str) or not sql:
                 raise ValueError("a statement without text")
-            return SqlEvent(sql=sql, database=self._rows.database(event), event_time_us=at_us)
+            return SqlEvent(sql=sql, database=self._rows.database(event, protocol.database), event_time_us=at_us)
         if kind not in protocol.ops:
             raise ValueError(f"an event of type {kind!r}")
         found = next((text for name, text in protocol.cut.items() if event.get(name)), None)

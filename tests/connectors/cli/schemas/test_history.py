@@ -76,8 +76,10 @@ def test_versions_are_listed_with_position_time_and_statement(config: Path) -> N
     assert all(row[2].endswith("Z") for row in rows)
 
 
-def test_columns_are_shown_at_a_place_of_the_log(config: Path) -> None:
-    result = _run("schemas", config, "at", "shop.stock", "binlog.000002:4")
+@pytest.mark.parametrize("place", ["binlog.000002:4", "4dcb5179-e59f-11f1-b7a4-02fc00000001:1583"])
+def test_columns_are_shown_at_a_place_of_the_log(config: Path, place: str) -> None:
+    """A place, or the position of a row, which names its transaction alone."""
+    result = _run("schemas", config, "at", "shop.stock", place)
 
     rows = _cells(result.stdout)
     assert result.exit_code == 0

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from connectors.readers.kafka.kernels.layout import SLACK
-from connectors.readers.kafka.message_cache import MessageCache, Room
+from connectors.readers.kafka.message_cache import MessageCache
 from connectors.readers.kafka.messages.batch import Batch
+from connectors.readers.room import Room
 from historian.plans.plans import PartitionRange
 
 

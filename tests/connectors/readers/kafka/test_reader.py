@@ -18,10 +18,10 @@ from connectors.readers.base import Bound, CachedLog, PartitionLag, SchemaMet
 from connectors.readers.kafka.client import Client, KafkaSettings
 from connectors.readers.kafka.reader import KafkaReader
 from connectors.tracking.continuity import Continuity
-from connectors.tracking.first_schema import origin_of
+from connectors.tracking.first_schema import origin_of, place_of
 from databases.kafka import Kafka
 from historian.changelog.chunks import NO_TABLE, Chunk, dead_letters
-from historian.errors import LogPurged, LogReplaced, SourceError, UnsupportedEvent
+from historian.errors import LogPurged, LogReplaced, PositionError, SourceError, UnsupportedEvent
 from historian.names import TableName
 from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
 from historian.positions import KAFKA, LogPosition, parse_position
@@ -171,6 +171,11 @@ def test_a_start_by_time_is_the_first_message_dated_then_or_later(kafka: Kafka, 
     assert [f"{topic}:0:0,{topic}:1:0"] * 2 + [f"{topic}:0:3,{topic}:1:0"] == found
 
 
+def test_a_moment_without_a_zone_is_no_offset_of_a_topic(kafka: Kafka, topic: str) -> None:
+    with contextlib.closing(reader_of(kafka, topic)) as reader, pytest.raises(PositionError, match="its zone"):
+        place_of(reader, "2023-11-14T22:13:25")
+
+
 def moment(us: int) -> str:
     return (datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=us)).isoformat()
 
@@ -220,6 +225,14 @@ def test_a_scan_ends_at_a_limit_and_at_a_position(kafka: Kafka, topic: str) -> N
     assert isinstance(limited, Bound)
     assert f"{topic}:0:4,{topic}:1:0" == str(bound.position)
     assert f"{topic}:0:1,{topic}:1:0" == str(limited.position)
+
+
+def test_a_scan_of_short_messages_ends_at_their_number(kafka: Kafka, topic: str) -> None:
+    kafka.produce(topic, [(b"k", None)] * 50, 0)
+    with contextlib.closing(reader_of(kafka, topic)) as reader:
+        (bound,) = reader.scan(reader.start(), limit_bytes=400)
+
+    assert f"{topic}:0:10,{topic}:1:0" == str(bound.position)
 
 
 def test_rows_of_transactions_come_when_they_are_committed_and_never_when_aborted(kafka: Kafka, topic: str) -> None:
@@ -320,6 +333,16 @@ def test_globs_take_in_topics_that_come_later(kafka: Kafka, topic: str) -> None:
 
         assert f"{topic}.more.a:0:0" == str(reader.end())
     kafka.delete_topic(f"{topic}.more.a")
+
+
+def test_topics_that_programs_keep_for_themselves_are_read_by_name_alone(kafka: Kafka) -> None:
+    name = "__reader.of.its.own"
+    kafka.make_topic(name)
+    with (
+        contextlib.closing(reader_of(kafka, "*.of.its.own")) as by_glob,
+        contextlib.closing(reader_of(kafka, name)) as by_name,
+    ):
+        assert ("", f"{name}:0:0") == (str(by_glob.end()), str(by_name.end()))
 
 
 def test_waiting_ends_when_messages_come(kafka: Kafka, topic: str) -> None:

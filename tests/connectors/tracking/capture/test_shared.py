@@ -63,10 +63,10 @@ def test_all_that_stand_at_one_place_share_a_capture_of_their_databases_for_a_mi
     for head in heads:
         head.standing_at(PLACE, Log())
     clock.now_s = 59
-    assert {3} == {_number(head) for head in heads}
+    assert {1} == {_number(head) for head in heads}
     assert frozenset({"d0", "d1", "d2"}) == asked.questions[-1]
     clock.now_s = 121
-    assert {4} == {_number(head) for head in heads}
+    assert {2} == {_number(head) for head in heads}
 
 
 def test_a_capture_of_some_databases_does_not_serve_who_wants_all() -> None:
@@ -126,3 +126,63 @@ def test_what_fails_for_one_is_asked_again_by_each_that_waited() -> None:
         assert [7, 7] == [each.result(30).next_table_id for each in others]
         assert isinstance(first.exception(), SourceError)
     assert 8 == shared.begun_from_now("all", lambda: Catalog(next_table_id=8)).next_table_id
+
+
+def test_databases_of_those_who_look_no_more_are_captured_for_nobody() -> None:
+    asked, clock = Asked(), Clock()
+    shared = SharedCaptures(clock)
+    one, other = _head(asked, shared, "one"), _head(asked, shared, "other")
+    everything = _head(asked, shared)
+    assert 1 == _number(one)
+    everything.close()
+    everything.close()
+    clock.now_s = 61
+    assert {2} == {_number(one), _number(other)}
+    other.close()
+    clock.now_s = 122
+    assert 3 == _number(one)
+    one.close()
+    assert [4, 5] == [_number(other), _number(one)], "whoever goes on captures his own, which is nobody's else"
+    assert [
+        None,
+        frozenset({"one", "other"}),
+        frozenset({"one"}),
+        frozenset({"other"}),
+        frozenset({"one"}),
+    ] == asked.questions
+
+
+def test_who_came_behind_a_capture_asks_for_his_own_databases_until_it_is_renewed() -> None:
+    asked, clock = Asked(), Clock()
+    shared = SharedCaptures(clock)
+    first = [_head(asked, shared, name) for name in ("one", "other")]
+    assert {1} == {_number(head) for head in first}
+    late = _head(asked, shared, "late")
+    assert [2, 1] == [_number(late), _number(first[0])]
+    clock.now_s = 61
+    assert {3} == {_number(head) for head in (*first, late)}
+    assert [frozenset({"one", "other"}), frozenset({"late"}), frozenset({"one", "other", "late"})] == asked.questions
+
+
+@pytest.mark.parametrize(
+    "ends, later_s, number",
+    [([], 59, 1), ([], 61, 2), ([PLACE, LATER, LATER], 0, 2), ([PLACE, PLACE, LATER], 0, 2)],
+    ids=["unchanged", "too long ago", "logged meanwhile", "logged since"],
+)
+def test_what_was_captured_serves_again_as_long_as_nothing_was_logged(
+    ends: list[LogPosition], later_s: float, number: int
+) -> None:
+    asked, clock = Asked(), Clock()
+    shared = SharedCaptures(clock)
+    log = Log([*ends, LATER] if ends else [PLACE])
+    assert 1 == shared.unchanged("all", log.near_end, lambda: asked(None)).next_table_id
+    clock.now_s = later_s
+    assert number == shared.unchanged("all", log.near_end, lambda: asked(None)).next_table_id
+
+
+def test_a_capture_in_other_words_is_another_one_and_goes_with_the_last_who_looks() -> None:
+    asked, shared = Asked(), SharedCaptures(Clock())
+    head = _head(asked, shared, "one")
+    found = [shared.unchanged(what, Log().near_end, lambda: asked(None)).next_table_id for what in ("a", "b", "a")]
+    head.close()
+    assert [1, 2, 1, 3] == [*found, shared.unchanged("a", Log().near_end, lambda: asked(None)).next_table_id]

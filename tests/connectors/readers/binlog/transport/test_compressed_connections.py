@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from connectors.pipeline.signals import Stopping
 from connectors.readers.binlog.selected.failures import SelectInterrupted
 from connectors.readers.binlog.selected.reading import select_rows
 from connectors.readers.binlog.selected.sessions import selecting_connection
@@ -247,6 +248,12 @@ def test_a_wait_ends_with_what_comes_and_its_dump_can_be_ended(server: Server, m
             thread.join()
             assert waited[0] < 5
             position = reader.end()
+        stopping = Stopping()
+        threading.Timer(0.1, stopping.set).start()
+        for _ in range(2):
+            begin = time.monotonic()
+            assert not reader.wait(position, 60, stopping)
+            assert time.monotonic() - begin < 5
         reader.wait(position, 0)
     until = time.monotonic() + 5
     while _dumps(server) and time.monotonic() < until:

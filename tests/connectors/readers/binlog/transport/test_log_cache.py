@@ -14,6 +14,7 @@ import pytest
 from connectors.readers.base import Bound
 from connectors.readers.binlog.server_reader import BinlogServerReader
 from connectors.readers.binlog.transport.log_cache import MAX_KEPT_BYTES
+from connectors.readers.room import ROOM
 from connectors.tracking.ranges import cut_ranges
 from databases.servers import Server
 from historian.plans.plans import LogRange
@@ -81,6 +82,35 @@ def test_what_was_not_scanned_is_not_kept(source: Server) -> None:
         files = files_reader(source)
         list(scanned(files, replace(second, server="")))
         assert files.cached(replace(part, server="")) is None
+
+
+def test_a_scan_that_keeps_all_gives_each_range_once_and_its_memory_back(source: Server) -> None:
+    with contextlib.closing(live_reader(source)) as reader:
+        start = reader.end()
+        for number in range(4):
+            run(source, f"INSERT INTO kept.t VALUES ({number}, REPEAT('c', {8 * MAX_KEPT_BYTES}))")
+            if number == 2:
+                run(source, "FLUSH BINARY LOGS")
+        tables = planned(capture(source, "kept", "t"))
+        free = _free_bytes()
+        reader.keeps_scans = True
+        ranges = ranges_of(reader, start, 1)
+        assert len(ranges) > len({part.file for part in ranges}) == 2
+        assert free - _free_bytes() > 4 * MAX_KEPT_BYTES
+        kept = [reader.cached(part) for part in ranges]
+        assert {None} == {reader.cached(part) for part in ranges}
+        expected = [[chunk.rows for chunk in reader.read(part, tables)] for part in ranges]
+        found = [
+            [chunk.rows for chunk in reader.read(part, tables, log=log)] for part, log in zip(ranges, kept, strict=True)
+        ]
+        assert found == expected
+        assert sum(rows.num_rows for each in found for rows in each) == 4
+        del kept
+        assert free == _free_bytes()
+
+
+def _free_bytes() -> int:
+    return ROOM._left_bytes
 
 
 def test_the_wait_ends_when_something_is_written(source: Server) -> None:

@@ -66,7 +66,7 @@ def test_an_idle_run_has_one_dump_through_rotations_and_none_when_it_has_ended(
         position = _follow(reader, position, 5)
         most = max(most, _dumps(server))
         server.sql("FLUSH BINARY LOGS")
-    _follow(reader, position, 20)
+    _follow(reader, position, 20, timeout_s=0.02)
 
     assert (1, 1) == (most, _settled(server, 1))
     reader.close()
@@ -149,7 +149,7 @@ def test_an_idle_server_is_dumped_once_behind_a_rotation(
 def test_a_closed_socket_is_noticed_by_an_idle_server(
     server: Server, address: ServerAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dump, "HEARTBEAT_S", 1)
+    monkeypatch.setattr(dump, "HEARTBEAT_S", 0.25)
     reader = BinlogServerReader(address, flavor=server.flavor)
     position = reader.end()
     reader.wait(position, 0.05)
@@ -162,10 +162,10 @@ def test_a_closed_socket_is_noticed_by_an_idle_server(
 
 
 def test_a_wait_outlives_heartbeats(server: Server, address: ServerAddress, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dump, "HEARTBEAT_S", 1)
+    monkeypatch.setattr(dump, "HEARTBEAT_S", 0.25)
     reader = BinlogServerReader(address, flavor=server.flavor)
     position = reader.end()
-    _follow(reader, position, 1, timeout_s=2.5)
+    _follow(reader, position, 1, timeout_s=0.8)
 
     assert reader._woken_at is None
     assert 1 == _dumps(server)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from connectors.readers.kafka.messages.sniffing import likely_formats
+from connectors.readers.kafka.messages.sniffing import is_envelope, likely_formats
 from logs.topic_messages import body
 
 GOLDENS = sorted((Path(__file__).parent / "goldens").glob("*.json"))
@@ -38,3 +38,15 @@ def test_messages_look_like_what_they_are(path: Path) -> None:
 
 def test_nothing_is_told_of_other_bytes() -> None:
     assert () == likely_formats([(None, None), (None, b"\xff\xfe"), (b"k", b"[1]"), (None, b"")])
+
+
+@pytest.mark.parametrize(
+    "record,expected",
+    [
+        ({"before": None, "after": {"id": 1}, "source": {"db": "shop"}, "op": "c"}, True),
+        ({"id": 1, "source": "web", "op": "c"}, False),
+        ({"id": 1, "after": None}, False),
+    ],
+)
+def test_a_record_of_avro_is_a_row_or_an_envelope_of_rows(record: dict[str, Any], expected: bool) -> None:
+    assert is_envelope(record) == expected
