@@ -69,6 +69,10 @@ class Statement:
         sql: its text, decoded from the client's charset.
         context: what the event says of the session: default database, sql_mode, charsets.
         apart: it stands in a partition of its own, so that its time alone says where it is among rows.
+        source: where the source's log has it, as :attr:`historian.history.TimelineEntry.source`; then ``event_time_us`` follows that order.
+        passed_by: partitions, as ``topic:partition``, of which a former plan has rows from behind it.
+        among: as ``source``, of a statement that stands among rows of one partition; "": that is not told.
+        has_place: its text names its place in the source's log, so that this alone tells whether it comes again.
     """
 
     place: Place
@@ -76,6 +80,10 @@ class Statement:
     sql: str
     context: StatementContext
     apart: bool = False
+    source: str = ""
+    passed_by: frozenset[str] = frozenset()
+    among: str = ""
+    has_place: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,10 +357,11 @@ class PartitionedLog(Protocol):
     """A log whose partitions have no common order.
 
     Attributes:
-        stated_us: asked by a scan when statements were executed that the history has, UTC microseconds: the schema of rows from each
-            of these moments on is told again. None: of no other statements than the scan's own.
+        stated: asked by a scan when statements were executed that the history has, UTC microseconds, and where the source's log has them;
+            "": that is not told. The schema of rows from each of these moments on is told again. None: of no other statements than the
+            scan's own.
         marks: asked by a scan how far those partitions have come in the source's log by its start that have messages; None: nobody knows.
     """
 
-    stated_us: Callable[[], Iterable[int]] | None
+    stated: Callable[[], Iterable[tuple[int, str]]] | None
     marks: Callable[[Collection[str]], SourceMarks] | None

@@ -14,7 +14,7 @@ from connectors.readers.base import SchemaMet, Statement
 from connectors.recovery.given_statements import catalog_with, edits_of, resolved_edits
 from connectors.recovery.held_back import delivered_of, held_back, position_of, told_between
 from connectors.tracking.rereading import passages_before
-from connectors.tracking.stop_reasons import emptied_apart, why_stopped
+from connectors.tracking.stop_reasons import emptied_apart, is_parted_late, why_stopped
 from connectors.tracking.topics.met_schemas import MetSchemas
 from connectors.tracking.walk import Walk
 from historian.charsets.client_text import printable
@@ -79,6 +79,8 @@ def told_again(
     cause = next((item for item in items if item.place == quarantine.place and _is_of(item, name)), None)
     if cause is None:
         return None
+    if isinstance(cause, Statement) and is_parted_late(quarantine.reason):
+        cause = replace(cause, apart=True)
     history = tracker.store.history()
     held = _held(history, first, table_id)
     entry, own = _given(history, held, cause, name, sql, before)
@@ -178,6 +180,7 @@ def _given(
         database=context.database,
         event_time_us=cause.event_time_us,
         server=before.server,
+        source=cause.source if isinstance(cause, Statement) else "",
         corrects=True,
     )
     return entry, own

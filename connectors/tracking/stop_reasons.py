@@ -6,9 +6,10 @@ from historian.charsets.client_text import printable
 from historian.ddl import Resolution
 from historian.names import TableName
 
-__all__ = ["cascades", "emptied_apart", "renamed_out", "shown", "why_stopped"]
+__all__ = ["cascades", "emptied_apart", "is_parted_late", "parted_late", "renamed_out", "shown", "why_stopped"]
 
 _SHOWN_CHARACTERS = 200
+_LATE = "a statement that parts its rows came later than rows behind it"
 
 
 def cascades(sql: str) -> str:
@@ -21,6 +22,16 @@ def emptied_apart(sql: str) -> str:
     """The statement *sql* takes rows away, and stands in another topic than they."""
     why = "a statement that takes its rows away stands apart from them"
     return f"{why}: which of them came before is not known\n  in: {shown(sql)}"
+
+
+def parted_late(sql: str) -> str:
+    """The statement *sql* takes rows away, or gives them to another table, and became visible later than rows behind it."""
+    return f"{_LATE}: which of them came before is not known\n  in: {shown(sql)}"
+
+
+def is_parted_late(reason: str) -> bool:
+    """Whether *reason* is one of :func:`parted_late`."""
+    return reason.startswith(_LATE)
 
 
 def renamed_out(name: TableName) -> str:

@@ -13,7 +13,7 @@ from connectors.readers.binlog.events.full_metadata import described
 from connectors.tracking.cascades import gets_foreign_key, logs_cascades
 from connectors.tracking.copied_rows import FindCopied, unlike_default
 from connectors.tracking.prepared_transactions import Commit, FindPrepared, PreparedSchemas
-from connectors.tracking.stop_reasons import cascades, emptied_apart, renamed_out, shown, why_stopped
+from connectors.tracking.stop_reasons import cascades, emptied_apart, parted_late, renamed_out, shown, why_stopped
 from connectors.tracking.table_names import TableNames, creates
 from connectors.tracking.topics.edits import edits_to
 from connectors.tracking.topics.met_schemas import MetSchemas
@@ -31,7 +31,7 @@ from historian.plans.plans import Quarantine, RolledBack
 from historian.positions import KAFKA, LogPosition, parse_gtids
 from historian.positions.places import Place
 from historian.schema.applying import apply_all
-from historian.schema.edits import DropTable, Edit, ForgetTable, RenameTable, TruncateTable
+from historian.schema.edits import Edit, ForgetTable, RenameTable
 from historian.schema.gaps import ResumeTable
 from historian.schema.merge_tables import merged_tables
 from historian.schema.snapshots import ANALYZED, SEQUENCE, Catalog, Snapshot
@@ -175,8 +175,7 @@ class Walk:
                     isinstance(edit, ForgetTable) and edit.table == table for edit in edits
                 ):
                     edits.append(ForgetTable(table=table, reason=reason))
-        if statement.apart:
-            edits = self._not_emptied(edits, statement)
+        edits = edits if self.topics is None else self._not_parted(edits, statement, self.topics)
         filled = analyzed_table(statement.sql, statement.context)
         if filled is not None and filled in self.catalog.tables and self.online_changes.owns(filled):
             edits.append(ForgetTable(table=analyzed_name(filled), reason=ANALYZED))
@@ -192,13 +191,14 @@ class Walk:
             for table in resolution.tables:
                 self._changed_unlogged(table, statement.place, why_stopped(resolution, statement.sql))
 
-    def _not_emptied(self, edits: list[Edit], statement: Statement) -> list[Edit]:
-        """*edits* of a statement that stands apart from rows. A captured table that they empty or drop stops: of which rows, nobody knows."""
-        kept, reason = list[Edit](), emptied_apart(statement.sql)
+    def _not_parted(self, edits: list[Edit], statement: Statement, topics: MetSchemas) -> list[Edit]:
+        """*edits* of a statement. A captured table stops that they empty, drop or put in another's place, where nobody knows of which rows."""
+        kept, reason = list[Edit](), (emptied_apart if statement.apart else parted_late)(statement.sql)
         for edit in edits:
-            if isinstance(edit, DropTable | TruncateTable) and self.captured(edit.table):
-                self.stop(edit.table, statement.place, reason, self.reached)
-                kept.append(ForgetTable(table=edit.table, reason=reason))
+            table = topics.parted(edit, statement)
+            if table is not None and self.captured(table):
+                self.stop(table, statement.place, reason, self.reached)
+                kept.append(ForgetTable(table=table, reason=reason))
             else:
                 kept.append(edit)
         return kept
@@ -340,28 +340,10 @@ class Walk:
 
     def _schema_met(self, met: SchemaMet) -> None:
         assert self.topics is not None  # noqa: S101 - whoever walks topics gives it
-        latest = self.catalog.tables.get(met.table)
-        stopped, is_unknown = self._stopped.get(met.table), latest is None and met.table in self.catalog.unknown
-        if is_unknown or (latest is not None and latest.table_id == stopped):
-            if stopped is not None:  # else its rows would be read under what its partition had before
-                self.topics.passes_over(met, stopped)
-            return  # what it became is told, but not what became of its rows
-        former = self.topics.former(met)
-        if former is not None and not former.has_rows:
-            self.topics.passes_over(met, former.table_id)
-            _log.info(
-                "%s: rows at %s are from before it was dropped or emptied; they are passed over",
-                met.table,
-                met.place,
-                extra={"table": str(met.table)},
-            )
+        found = self.topics.table_of(met, self.catalog, self._stopped.get(met.table))
+        if found is None:
             return
-        is_late = former is not None and (latest is None or latest.table_id != former.table_id)
-        if former is not None and is_late:
-            latest = next((each for each in self.catalog.tables.values() if each.table_id == former.table_id), None)
-            if latest is None:
-                self.topics.passes_over(met, former.table_id)
-                return
+        latest, is_late = found
         if latest is None or not self.topics.passes(met, latest, is_late=is_late):
             try:
                 whole = completed(met, latest)
@@ -413,17 +395,17 @@ class Walk:
 
     def record(self, place: Place, edits: tuple[Edit, ...], statement: Statement | None, at_us: int = 0) -> None:
         """Makes an entry of *edits*, which *statement* made; None: rows of *at_us* tell them."""
+        told = f"-- {edits[0].kind} by the {'TABLE_MAP' if self.topics is None else 'schema of the message'} at {place}"
         entry = TimelineEntry(
             number=self.number + 1,
             place=place,
             position=self.reached,
             edits=edits,
-            statement=f"-- {edits[0].kind} by the {'TABLE_MAP' if self.topics is None else 'schema of the message'} at {place}"
-            if statement is None
-            else printable(statement.sql),
+            statement=told if statement is None else printable(statement.sql),
             database="" if statement is None else statement.context.database,
             event_time_us=at_us if statement is None else statement.event_time_us,
             server=self.reached.server,
+            source="" if statement is None else statement.source,
         )
         before = self.catalog
         self.new_entries.append(entry)

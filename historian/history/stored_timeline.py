@@ -71,6 +71,7 @@ class _Head:
         file: of the place; None: the position's.
         ordinal: of the place; None: the key says it.
         server: None: the position's.
+        source: as of the entry.
         corrected: the whole place of an entry that corrects what was recorded there; such a place is no key.
     """
 
@@ -82,6 +83,7 @@ class _Head:
     statement: str = ""
     database: str = ""
     event_time_us: int = 0
+    source: str = ""
     corrected: Place | None = None
 
 
@@ -97,6 +99,7 @@ def head_of(entry: TimelineEntry) -> tuple[str | None, str]:
         statement=entry.statement,
         database=entry.database,
         event_time_us=entry.event_time_us,
+        source=entry.source,
         corrected=entry.place if entry.corrects else None,
     )
     return None if place is None else place_key(place, entry.server), codec.dump_short(_Head, head)
@@ -168,6 +171,7 @@ class StoredTimeline:
             statement=head.statement,
             database=head.database,
             event_time_us=head.event_time_us,
+            source=head.source,
             server=head.position.server if head.server is None else head.server,
             corrects=head.corrected is not None,
         )

@@ -33,6 +33,7 @@ class TimelineEntry(_Lazy):
         statement, database: its text and default database; "" for a capture.
         event_time_us: UTC microseconds.
         server: which server's log the place's ``file`` and ``offset`` are of.
+        source: where the source's log has the statement, of a topic that tells it: ``SERVER_ID/GTID/FILE:OFFSET``; "": it is not told.
         corrects: it was said later what the event at ``place`` did; the entry stands at the timeline's end of that time,
             its versions at their place in the log.
     """
@@ -45,6 +46,7 @@ class TimelineEntry(_Lazy):
     database: str
     event_time_us: int
     server: str
+    source: str = ""
     corrects: bool = False
 
     @classmethod

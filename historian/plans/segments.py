@@ -1,7 +1,8 @@
 """Which schema versions a plan needs, and where a table's rows are cut into segments.
 
 Rows of one segment can be brought to one schema by column id. A segment ends where that cannot be: rows go without row
-events, the key changes, or the server computes values that the log does not hold.
+events, the key changes, or the server computes values that the log does not hold. In topics it ends where a table is renamed, too:
+rows under each name have a partition of their own, and within a segment partitions have no order.
 """
 
 from __future__ import annotations
@@ -17,7 +18,16 @@ from historian.plans.plans import PlannedTable, PlannedVersion, Quarantine
 from historian.plans.type_options import NO_TYPE_OPTIONS, TypeOptions
 from historian.positions import FilePosition, LogPosition
 from historian.positions.places import Place
-from historian.schema.edits import AddColumn, ChangeAttributes, ChangeType, CreateTable, DropTable, Edit, TruncateTable
+from historian.schema.edits import (
+    AddColumn,
+    ChangeAttributes,
+    ChangeType,
+    CreateTable,
+    DropTable,
+    Edit,
+    RenameTable,
+    TruncateTable,
+)
 from historian.schema.gaps import ResumeTable
 from historian.schema.snapshots import Column, Snapshot
 from historian.schema.type_compatibility import is_compatible
@@ -206,6 +216,9 @@ def _left(version: Version, wanted: frozenset[int]) -> str | None:
 def _is_cut(version: Version, before: Snapshot) -> bool:
     if version.snapshot is not None and version.snapshot.primary_key != before.primary_key:
         return True
+    place = version.entry.place
+    if place is not None and _is_of_topics(place) and any(isinstance(edit, RenameTable) for edit in version.edits):
+        return True
     return any(cuts(edit, before) for edit in version.edits)
 
 
@@ -232,7 +245,11 @@ def _is_before(place: Place, other: Place) -> bool:
 
     A table of topics stops in all partitions at once, behind what was read of them.
     """
-    if ":" in place.file:  # partitions share no order
+    if _is_of_topics(place):  # partitions share no order
         return place.file == other.file and place.offset < other.offset
     at, limit = FilePosition(place.file, place.offset), FilePosition(other.file, other.offset)
     return limit.covers(at) and at != limit
+
+
+def _is_of_topics(place: Place) -> bool:
+    return ":" in place.file

@@ -36,6 +36,7 @@ __all__ = [
     "WITH_SCHEMA_TOPIC",
     "advice_of",
     "decoder_of",
+    "has_source_order",
     "has_source_places",
     "has_statements",
     "has_watermarks",
@@ -165,7 +166,7 @@ def decoder_of(
     """
     asked = _Asked(zone=zone, tells=tells, writers=writers, topic=topic, modes=modes, message_schema=message_schema)
     if topic and topic == schema_topic:
-        return SchemaChanges(_SCHEMA_CHANGES[name](asked))
+        return SchemaChanges(_SCHEMA_CHANGES[name](asked), places=has_source_order(name))
     return _MAKE[name](asked)
 
 
@@ -183,6 +184,11 @@ def has_statements(name: str) -> bool:
 def has_source_places(name: str) -> bool:
     """Whether messages of the format *name* say where their changes stand in the source's log, so that those are known that come again."""
     return name in ("debezium_json", "debezium_json_schemaless", "debezium_avro")
+
+
+def has_source_order(name: str) -> bool:
+    """Whether rows and statements of the format *name* say where they stand in the source's log, so that this places statements among rows."""
+    return name in ("debezium_json", "debezium_json_schemaless")
 
 
 def has_watermarks(name: str) -> bool:

@@ -12,6 +12,7 @@ from connectors.readers.base import (
     LogMark,
     PartitionLag,
     Scanned,
+    Statement,
     TableMapped,
 )
 from connectors.readers.kafka.administration import Administration
@@ -30,14 +31,11 @@ from historian.positions.places import Place
 if TYPE_CHECKING:
     from connectors.readers.base import Wake
     from connectors.readers.kafka.messages.batch import Batch
+    from connectors.readers.kafka.scanning import TopicScan
     from historian.plans.source_marks import SourceMarks
 
 # Kernels are imported where messages are read: to know where a topic ends, as the status asks, takes none.
 __all__ = ["KafkaReader"]
-
-_LEAST_BYTES = 40
-"""A message counts as so long at least where a scan ends at a limit."""
-_MOST_MESSAGES = 2**63
 
 
 class KafkaReader:
@@ -56,7 +54,7 @@ class KafkaReader:
         self._message_bytes = 0.0
         self._cache: MessageCache | None = None
         self.on_bound: Callable[[LogPosition], None] | None = None
-        self.stated_us: Callable[[], Iterable[int]] | None = None
+        self.stated: Callable[[], Iterable[tuple[int, str]]] | None = None
         self.marks: Callable[[Collection[str]], SourceMarks] | None = None
         self.keeps_scans = False
 
@@ -152,7 +150,9 @@ class KafkaReader:
         Each table with rows is told once a partition. It is told again where its schema changes there, or a statement was executed
         that may change it. They come in the order of the source's time, since partitions share none.
         """
+        from connectors.readers.kafka.late_statements import with_passed
         from connectors.readers.kafka.scanning import TopicScan
+        from connectors.readers.kafka.source_order import SourceOrder
 
         cache = self._cache = MessageCache(ROOM if self.keeps_scans else NO_ROOM)
         bounds = self._bounds()
@@ -163,40 +163,35 @@ class KafkaReader:
         ranges = {partition: (at, max(at, ends[partition])) for partition, at in begins.items()}
         self._check_schema_topic(start, begins)
         names = [f"{topic}:{number}" for (topic, number), (begin, end) in ranges.items() if end > begin]
-        scan = TopicScan(ranges, self._settings, self._writers, {} if self.marks is None else self.marks(names))
+        stated = list(() if self.stated is None or not has_statements(self._settings.format) else self.stated())
+        marks = {} if self.marks is None else self.marks(names)
+        scan = TopicScan(
+            ranges, self._settings, self._writers, marks, SourceOrder(stated, goes_on=self.marks is not None)
+        )
         # A plan that ended with a watermark left it right before this one.
         back = int(has_watermarks(self._settings.format))
         wanted = {at: (max(bounds[at][0], begin - back), end) for at, (begin, end) in ranges.items() if end > begin}
-        stated = {at: each for at, each in wanted.items() if self._has_statements_alone(at)}
-        with closing(self._client.batches(stated)) as batches:
+        alone = {at: each for at, each in wanted.items() if self._has_statements_alone(at)}
+        with closing(self._client.batches(alone)) as batches:
             for partition, batch in batches:
                 cache.add(partition, batch)
                 scan.take(partition, batch)
-        # What a row takes does not shrink with its message, so that a plan ends by messages too.
-        most = _MOST_MESSAGES if limit_bytes is None else limit_bytes // _LEAST_BYTES
-        with closing(self._client.batches({at: wanted[at] for at in wanted if at not in stated})) as batches:
-            for partition, batch in batches:
-                before = batch.before(begins[partition])
-                if len(before):
-                    scan.look_back(partition, before)
-                if len(before) == len(batch):
-                    continue
-                left = most - scan.message_count
-                rest = batch.part(len(before), min(len(batch), len(before) + max(1, left)))
-                cache.add(partition, rest)
-                scan.take(partition, rest, limit_bytes)
-                if limit_bytes is not None and (scan.size_bytes >= limit_bytes or scan.message_count >= most):
-                    break
-            else:
-                scan.complete()
-        scan.check_statements()
+        self._fill(scan, {at: wanted[at] for at in wanted if at not in alone}, begins, limit_bytes)
+        if self.marks is not None and any(isinstance(item, Statement) for _, item in scan.found):
+            scan.found = with_passed(scan.found, self.marks([f"{topic}:{number}" for topic, number in begins]))
+        earlier = scan.waiting_ends()
+        if earlier is not None:
+            cache.close(())
+            del scan
+            yield from self.scan(start, until=_at(earlier))
+            return
         scan.close()
         parts = scan.ranges()
         cache.close(parts)
         if not parts:
             return
         if has_statements(self._settings.format):
-            scan.tell_again(() if self.stated_us is None else self.stated_us())
+            scan.tell_again(moment_us for moment_us, _ in stated)
         yield from scan.in_order()
         if scan.message_count:
             self._message_bytes = scan.size_bytes / scan.message_count
@@ -204,6 +199,30 @@ class KafkaReader:
         if self.on_bound is not None:
             self.on_bound(reached)
         yield Bound(position=reached, event_time_us=scan.event_time_us, partitions=parts, marks=scan.marks())
+
+    def _fill(
+        self,
+        scan: TopicScan,
+        wanted: Mapping[Partition, tuple[int, int]],
+        begins: Mapping[Partition, int],
+        limit_bytes: int | None,
+    ) -> None:
+        """Has *scan* take rows of *wanted*, until there is enough for a plan; before *begins* it only looks."""
+        assert self._cache is not None  # noqa: S101 the scan has made it
+        with closing(self._client.batches(wanted)) as batches:
+            for partition, batch in batches:
+                before = batch.before(begins[partition])
+                if len(before):
+                    scan.look_back(partition, before)
+                if len(before) == len(batch):
+                    continue
+                rest = batch.part(len(before), len(batch))
+                self._cache.add(partition, rest)
+                if limit_bytes is None:
+                    scan.take(partition, rest)
+                elif scan.fill(partition, rest, limit_bytes):
+                    return
+        scan.complete()
 
     def _check_schema_topic(self, start: LogPosition, begins: Iterable[Partition]) -> None:
         """Refuses a topic of statements that was not read from where its rows were: what is in force by now, they would change once more."""

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from connectors.readers.kafka.messages.source_places import SourcePlace
 from historian.plans.source_marks import ServerPass, SourceMark
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from connectors.readers.kafka.messages.batch import Texts
 
-__all__ = ["MOST_SEEN", "Places", "Repeats", "Told", "hash_of"]
+__all__ = ["MOST_SEEN", "NOTHING", "Newest", "Places", "Repeats", "Told", "hash_of"]
 
 MOST_SEEN = 4096
 """So many of the last changes of a partition are known, at most."""
@@ -40,6 +41,19 @@ _SECOND_US = 1_000_000
 _FILE_LIMIT, _OFFSET_BITS = 1 << 31, 32
 _SENT = re.compile(rb'"op": ?"[a-z]"(, ?"ts_[mun]s": ?(\d+|null))*(, ?"transaction": ?null)?}}?')
 """What stands in a message from its operation on."""
+
+
+class Newest(NamedTuple):
+    """Of the newest change the server, the transaction's number, and the place as a number; the latest time of all, UTC microseconds."""
+
+    server: int
+    number: int
+    place: int
+    time_us: int
+
+
+NOTHING = Newest(0, 0, 0, 0)
+"""Where no change came."""
 
 
 class Places:
@@ -62,6 +76,21 @@ class Places:
         if found is not None:
             self.words[number] = found
             self.times_us[number] = time_us
+
+    def newest(self, end: int) -> Newest | None:
+        """Of those that are noted before the message of the number *end* the last one; None where there is none."""
+        told = np.flatnonzero(self.words[:end, 0])
+        if not len(told):
+            return None
+        _, server, number, file, offset, _ = self.words[told[-1]].tolist()
+        return Newest(server, number, (file << _OFFSET_BITS) + offset, int(self.times_us[told].max()))
+
+    def of_statement(self, value: bytes) -> SourcePlace | None:
+        """The place of a statement that stands among rows; None where it is not told."""
+        try:
+            return SourcePlace.of(self._payload(value)["source"])
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
 
 
 class Told(NamedTuple):
@@ -201,6 +230,14 @@ class Repeats:
             is_spread=self._is_spread,
             seen=text,
         )
+
+    @property
+    def newest(self) -> Newest:
+        """How far the partition has come."""
+        if not self._place:
+            return NOTHING
+        server, number, file, offset, _ = self._place
+        return Newest(server, number, (file << _OFFSET_BITS) + offset, self._time_us)
 
     def take(self, places: Places, values: Texts) -> Told:
         """Tells of the next messages."""

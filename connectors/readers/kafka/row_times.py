@@ -34,6 +34,11 @@ class RowTimes:
         self._times.extend(latest_us[is_later].tolist())
         self._offsets.extend(offsets[is_later].tolist())
 
+    def first_from(self, time_us: int) -> int | None:
+        """The offset of the first row from *time_us* on; None where there is none."""
+        at = bisect_left(self._times, time_us)
+        return self._offsets[at] if at < len(self._times) else None
+
     def first_at(self, time_us: int) -> tuple[int, int] | None:
         """The offset of the first row from *time_us* on and its own time; None where there is none, or none before it."""
         at = bisect_left(self._times, time_us)

@@ -5,21 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from connectors.readers.base import SchemaMet, Statement
 from connectors.readers.kafka.avro.sent import AvroSent
-from connectors.readers.kafka.debezium.schema_changes import creates_table
-from connectors.readers.kafka.decoders import advice_of, decoder_of, has_source_places, has_statements
+from connectors.readers.kafka.crossings import Crossings
+from connectors.readers.kafka.debezium.envelope import SERVER
+from connectors.readers.kafka.decoders import advice_of, decoder_of, has_source_order, has_source_places, has_statements
+from connectors.readers.kafka.formats.decoder import FlatDecoder
 from connectors.readers.kafka.located.batches import LocatedRows, interleaved, never, runs_of
+from connectors.readers.kafka.located.source_words import row_words
 from connectors.readers.kafka.locators import scanning_locator_of
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent, Watermark
-from connectors.readers.kafka.repeats import Places, Repeats, hash_of
+from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlace, place_of
+from connectors.readers.kafka.repeats import Newest, Places, Repeats, hash_of
 from connectors.readers.kafka.row_times import RowTimes
+from connectors.readers.kafka.source_order import SourceOrder
+from connectors.readers.kafka.statements_ahead import first_ahead, in_order
 from historian.ddl import StatementContext
-from historian.errors import SourceError, UnsupportedEvent
+from historian.errors import UnsupportedEvent
 from historian.plans.plans import DOUBTFUL, LATE, REPEATED, UNREADABLE, PartitionRange
 from historian.positions.places import Place
 
@@ -35,6 +42,9 @@ __all__ = ["TopicScan"]
 
 _RANGE_BYTES = 16 << 20
 """So much of a partition is a range of its own, at least."""
+
+_LEAST_BYTES = 40
+"""A message counts as so long at least where a scan ends at a limit."""
 
 _SQL_VERSION = 80_400
 """Of the server whose statements come in messages, which do not tell it: they are read as the present one reads them."""
@@ -58,6 +68,7 @@ class TopicScan:
         ranges: of each partition the first offset, and the one behind the last.
         writers: see :func:`connectors.readers.kafka.decoders.writers_of`.
         marks: how far partitions have come in the source's log before.
+        order: of statements that were executed before; None: none was.
 
     Attributes:
         found: schemas and statements, each with its time in the source.
@@ -69,6 +80,7 @@ class TopicScan:
         settings: KafkaSettings,
         writers: Writers | None = None,
         marks: SourceMarks | None = None,
+        order: SourceOrder | None = None,
     ) -> None:
         self._ranges = ranges
         self._parts: dict[Partition, list[PartitionRange]] = {partition: [] for partition in ranges}
@@ -108,6 +120,10 @@ class TopicScan:
         }
         # Statements tell types as the source has them, where rows tell what their producer makes of them.
         self._schema_topic = settings.schema_topic
+        self._order = SourceOrder() if order is None else order
+        self._crossings = {at: Crossings(self._order, f"{at[0]}:{at[1]}") for at in ranges}
+        self._taken: set[tuple[int | None, str, str, str]] = set()
+        self._is_ordered = bool(settings.schema_topic) and has_source_order(settings.format)
         self._advice = advice_of(settings.format)
         self._keeps_unread = settings.keeps_unread
         self._passed_over: dict[Partition, Counter[str]] = {partition: Counter() for partition in ranges}
@@ -115,8 +131,29 @@ class TopicScan:
         self.event_time_us = 0
         self.size_bytes = self.message_count = 0
 
-    def take(self, partition: Partition, batch: Batch, limit_bytes: int | None = None) -> None:
-        """Takes the next messages of a partition, until *limit_bytes* are read of all."""
+    def fill(self, partition: Partition, batch: Batch, limit_bytes: int) -> bool:
+        """Takes the next messages of a partition, about until *limit_bytes* are read of all; True: a plan has enough.
+
+        Where nothing stands before a statement that waits, rows of other partitions have to come to it first: then more is read.
+        """
+        taken, most = 0, limit_bytes
+        while taken < len(batch):
+            if self._is_full(most):
+                most = max(self.size_bytes, self.message_count * _LEAST_BYTES) + limit_bytes
+            # What a row takes does not shrink with its message, so that a plan ends by messages too.
+            left = max(1, most // _LEAST_BYTES - self.message_count)
+            taken += self.take(partition, batch.part(taken, min(len(batch), taken + left)), most)
+            if self._is_full(most):
+                ends = self.waiting_ends()
+                if ends is None or any(end > self._ranges[at][0] for at, end in ends.items()):
+                    return True
+        return False
+
+    def _is_full(self, most_bytes: int) -> bool:
+        return self.size_bytes >= most_bytes or self.message_count >= most_bytes // _LEAST_BYTES
+
+    def take(self, partition: Partition, batch: Batch, limit_bytes: int | None = None) -> int:
+        """Takes the next messages of a partition, until *limit_bytes* are read of all; gives how many."""
         sizes = np.cumsum(batch.sizes)
         if limit_bytes is not None:
             read = int(np.searchsorted(self.size_bytes + sizes, limit_bytes)) + 1
@@ -124,7 +161,8 @@ class TopicScan:
         self.size_bytes += int(sizes[-1])
         self.message_count += len(batch)
         self._bytes[partition] += int(sizes[-1])
-        self._take_batch(partition, batch)
+        for part in self._parts_between_statements(partition, batch):
+            self._take_batch(partition, part)
         self._reached[partition] = int(batch.offsets[-1]) + 1
         if self._bytes[partition] >= _RANGE_BYTES:
             self._parts[partition].append(self._part(partition))
@@ -132,6 +170,18 @@ class TopicScan:
             self._bytes[partition] = 0
             self._passed_over[partition] = Counter()
             self._repeated[partition] = []
+        return len(batch)
+
+    def _parts_between_statements(self, partition: Partition, batch: Batch) -> Iterator[Batch]:
+        """*batch* as it is, or in parts where what a decoder has learned of columns counts no more."""
+        decoder, begin = self._decoders[partition], 0
+        if self._is_ordered and isinstance(decoder, FlatDecoder):
+            for end in self._crossings[partition].of(batch):
+                if end > begin:
+                    yield batch.part(begin, end)
+                decoder.forget()
+                begin = end
+        yield batch.part(begin, len(batch))
 
     def look_back(self, partition: Partition, batch: Batch) -> None:
         """Looks at messages before the scan's start, of which a watermark holds for those behind it."""
@@ -147,8 +197,12 @@ class TopicScan:
     def _take_batch(self, partition: Partition, batch: Batch) -> None:
         """Takes the next messages of a partition: where compiled code finds no other schema than the last one, it does no more."""
         self._places = Places(len(batch), None if self._sent is None else self._sent.payload)
+        self._offsets = batch.offsets
         self._take_messages(partition, batch)
         if partition in self._repeats:
+            if self._is_ordered and not self._order.is_empty:
+                words, times_us, newest = self._places.words, self._places.times_us, self._repeats[partition].newest
+                self._order.check_goes_on(words, times_us, newest, f"{partition[0]}:{partition[1]}")
             told = self._repeats[partition].take(self._places, batch.values)
             for number in np.flatnonzero(told.repeats).tolist():
                 self._pass_over_repeat(partition, int(batch.offsets[number]))
@@ -187,7 +241,7 @@ class TopicScan:
                     self._places.words[numbers] = found.places()
                     self._places.ends[numbers] = found.ends()
                     self._places.times_us[numbers] = found.times
-                self._note_time(partition, int(found.times.max()))
+                self.event_time_us = max(self.event_time_us, int(found.times.max()))
                 by_table.setdefault(found.known.table, []).append(found)
             for table, of_table in by_table.items():
                 for rows in interleaved(of_table):
@@ -197,44 +251,46 @@ class TopicScan:
                         first.append(int(np.searchsorted(batch.offsets, rows.offsets[0])))
         self._look_at(partition, batch, first)
 
-    def _note_time(self, partition: Partition, time_us: int) -> None:
-        self.event_time_us = max(self.event_time_us, time_us)
-        self._read_us[partition] = max(self._read_us.get(partition, 0), time_us)
+    def _note_read(self, partition: Partition, moment_us: int) -> None:
+        self._read_us[partition] = max(self._read_us.get(partition, 0), moment_us)
 
-    def check_statements(self) -> None:
-        """Refuses statements of a partition of their own that are later than rows which are not read yet.
+    def waiting_ends(self) -> dict[Partition, int] | None:
+        """Where partitions end before the first statement that is later than rows which are not read yet; None: there is none.
 
         Raises:
-            SourceError: there is one. It would hold for rows that came before it.
+            SourceError: there is one, and it has no place in the source's log that says which rows are before it.
         """
-        waiting = [
+        unread = [
             at for at, (_, end) in self._ranges.items() if self._reached[at] < end and at[0] != self._schema_topic
         ]
-        if not waiting:
-            return
-        read_us = min(self._read_us.get(at, 0) for at in waiting)
-        for _, item in self.found:
-            if (
-                isinstance(item, Statement)
-                and item.apart
-                and item.event_time_us > read_us
-                and not creates_table(item.sql)
-            ):
-                raise SourceError(
-                    "a statement is later than rows that a plan has no room for",
-                    where=f"{item.place.gtid}: {item.sql[:80]}",
-                    expected="all rows from before it in the same plan",
-                    found=f"rows in {', '.join(f'{topic}:{number}' for topic, number in sorted(waiting)[:5])} that are not read yet",
-                    next_step="raise run.max_batch_bytes beyond what waits in the topics, until they are read",
-                )
+        statements = (item for _, item in self.found if isinstance(item, Statement))
+        first = first_ahead(statements, {at: self._read_us.get(at, 0) for at in unread})
+        if first is None:
+            return None
+        ends = {}
+        for at in self._ranges:
+            stated = (
+                item.place.offset
+                for moment_us, item in self.found
+                if isinstance(item, Statement) and _partition(item.place) == at and moment_us >= first
+            )
+            begins = (times.first_from(first) for (where, _), times in self._row_times.items() if where == at)
+            ends[at] = min((*stated, *(offset for offset in begins if offset is not None), self._reached[at]))
+        return ends
 
     def _note_times(self, partition: Partition, rows: LocatedRows) -> None:
+        moments_us = rows.times
+        if self._is_ordered and not self._order.is_empty:
+            newest = partial(self._newest_before, partition, int(rows.offsets[0]))
+            where = f"{partition[0]}:{partition[1]}"
+            moments_us = self._order.moments(row_words(rows, SERVER), rows.times, where, newest)
+        self._note_read(partition, int(moments_us.max()))
         if promised_us := self._promised_us.get(partition, 0):
             late = rows.offsets[rows.times < promised_us]
             if len(late):
                 self._passed_over[partition][LATE] += len(np.unique(late))
         if self._has_statements:
-            times_us = np.maximum(rows.times, self._stated_us.get(partition, 0))
+            times_us = np.maximum(moments_us, self._stated_us.get(partition, 0))
             self._times_of(partition, rows.known.table).note_all(times_us, rows.offsets)
 
     def _look_at(self, partition: Partition, batch: Batch, numbers: Iterable[int], alone: Collection[int] = ()) -> None:
@@ -268,27 +324,69 @@ class TopicScan:
                     passed_over=self._passed_over[partition].copy(),
                 )
                 continue
-            self._note_time(partition, event.event_time_us)
+            self.event_time_us = max(self.event_time_us, event.event_time_us)
             if isinstance(event, SqlEvent):
-                self._take_statement(event, partition, place)
+                if self._is_told_apart(partition, value or b""):
+                    self._passed_over[partition]["no_row"] += 1
+                    continue
+                self._take_statement(event, value or b"", partition, place)
                 continue
+            moment_us = self._moment_us(event, value or b"", place)
+            self._note_read(partition, moment_us)
             if not located and value is not None and partition in self._repeats:
                 self._places.note(number, value, event.event_time_us)
             if not located and event.event_time_us < self._promised_us.get(partition, event.event_time_us):
                 self._passed_over[partition][LATE] += 1
             if self._has_statements:
-                time_us = max(self._stated_us.get(partition, 0), event.event_time_us)
+                time_us = max(self._stated_us.get(partition, 0), moment_us)
                 self._times_of(partition, event.table).note(time_us, offset)
             if self._schemas.get((partition, event.table)) is not event.schema:
-                self._take_schema(event, partition, place)
+                self._take_schema(event, partition, place, moment_us)
+
+    def _is_told_apart(self, partition: Partition, value: bytes) -> bool:
+        """Whether a statement among rows is one that the topic of statements has: it would be executed twice."""
+        if not self._is_ordered or partition[0] == self._schema_topic:
+            return False
+        words = place_of(value)
+        return words is not None and self._order.has(words)
+
+    def _moment_us(self, event: Event | SqlEvent, value: bytes, place: Place) -> int:
+        """The moment among statements of a change, or of a statement that stands among rows."""
+        if not self._is_ordered or self._order.is_empty:
+            return event.event_time_us
+        words = np.array([place_of(value) or NO_PLACE], np.int64)
+        newest = partial(self._newest_before, _partition(place), place.offset)
+        return int(self._order.moments(words, np.array([event.event_time_us], np.int64), place.gtid, newest)[0])
+
+    def _newest_before(self, partition: Partition, offset: int) -> Newest:
+        """How far a partition has come before the message at *offset*."""
+        return self._places.newest(int(np.searchsorted(self._offsets, offset))) or self._repeats[partition].newest
 
     def _times_of(self, partition: Partition, table: TableName) -> RowTimes:
         return self._row_times.setdefault((partition, table), RowTimes())
 
-    def _take_statement(self, event: SqlEvent, partition: Partition, place: Place) -> None:
-        time_us = self._stated_us[partition] = max(self._stated_us.get(partition, 0), event.event_time_us)
+    def _take_statement(self, event: SqlEvent, value: bytes, partition: Partition, place: Place) -> None:
+        is_apart = partition[0] == self._schema_topic
+        moment_us = event.event_time_us if is_apart else self._moment_us(event, value, place)
+        if event.snapshot_source:
+            self._order.check_snapshot(SourcePlace.parsed(event.snapshot_source), moment_us, place.gtid)
+            # Its time is of Debezium's own clock. What it makes is there behind the statement before.
+            moment_us = self._stated_us.get(partition, 0)
+        if event.source:
+            stated_at = SourcePlace.parsed(event.source)
+            stated_us = self._order.state(stated_at, moment_us, place.gtid)
+            # One statement about several tables is told as several ones.
+            taken = stated_us, stated_at.gtid or event.source, event.database, event.sql
+            if stated_us is None or taken in self._taken:
+                self._passed_over[partition][REPEATED] += 1
+                return
+            self._taken.add(taken)
+            moment_us = stated_us
+        self._note_read(partition, moment_us)
+        time_us = self._stated_us[partition] = max(self._stated_us.get(partition, 0), moment_us)
         # What it changes may show in no message: the next row of each table is told again.
         self._schemas.clear()
+        among = None if is_apart or partition not in self._repeats else self._places.of_statement(value)
         context = StatementContext(
             database=event.database,
             version=_SQL_VERSION,
@@ -298,16 +396,19 @@ class TopicScan:
         )
         statement = Statement(
             place=place,
-            event_time_us=event.event_time_us,
+            event_time_us=moment_us,
             sql=event.sql,
             context=context,
-            apart=partition[0] == self._schema_topic,
+            apart=is_apart and not event.source,
+            source=event.source,
+            among="" if among is None else str(among._replace(by_second=event.event_time_us % 1_000_000 == 0)),
+            has_place=self._is_ordered and not is_apart and event.sql.endswith("*/"),
         )
         self.found.append((time_us, statement))
 
-    def _take_schema(self, event: Event, partition: Partition, place: Place) -> None:
+    def _take_schema(self, event: Event, partition: Partition, place: Place, moment_us: int) -> None:
         self._schemas[partition, event.table] = event.schema
-        time_us = max(self._stated_us.get(partition, 0), event.event_time_us)
+        time_us = max(self._stated_us.get(partition, 0), moment_us)
         met = SchemaMet(
             place=place,
             table=event.table,
@@ -327,8 +428,7 @@ class TopicScan:
         met: dict[tuple[Partition, TableName], list[SchemaMet]] = {}
         for _, item in self.found:
             if isinstance(item, SchemaMet):
-                topic, _, number = item.place.file.rpartition(":")
-                met.setdefault(((topic, int(number)), item.table), []).append(item)
+                met.setdefault((_partition(item.place), item.table), []).append(item)
         times_us = {*stated_us, *(item.event_time_us for _, item in self.found if isinstance(item, Statement))}
         for key, row_times in self._row_times.items():
             told = {item.place.offset for item in met.get(key, ())}
@@ -341,21 +441,8 @@ class TopicScan:
                     self.found.append((time_us, replace(last, place=place, event_time_us=time_us)))
 
     def in_order(self) -> Iterator[SchemaMet | Statement]:
-        """What was met, by times of the source that never go back within a partition: a row that is sent again has an old one, and stands where it is."""
-        by_offset = sorted(
-            self.found,
-            key=lambda each: (
-                each[1].place.file.rpartition(":")[0] != self._schema_topic,
-                each[1].place.file,
-                each[1].place.offset,
-            ),
-        )
-        latest_us: dict[str, int] = {}
-        placed: list[tuple[int, SchemaMet | Statement]] = []
-        for time_us, item in by_offset:
-            at_us = latest_us[item.place.file] = max(time_us, latest_us.get(item.place.file, time_us))
-            placed.append((at_us, item))
-        return (item for _, item in sorted(placed, key=lambda each: each[0]))
+        """What was met, as :func:`.statements_ahead.in_order` has it."""
+        return in_order(self.found, self._schema_topic)
 
     def complete(self) -> None:
         """All messages have come; offsets up to the ends without one are read too."""
@@ -401,3 +488,8 @@ class TopicScan:
             if self._reached[topic, number] > self._ranges[topic, number][0]
         }
         return {partition: mark for partition, mark in marks.items() if mark is not None}
+
+
+def _partition(place: Place) -> Partition:
+    topic, _, number = place.file.rpartition(":")
+    return topic, int(number)

@@ -7,53 +7,41 @@ others have left. It makes no version: its rows go on by the ids that their colu
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectors.readers.base import SchemaMet, Statement
 from connectors.tracking.topics.edits import fits
+from connectors.tracking.topics.former_tables import FormerTables
 from historian.charsets.client_text import printable
 from historian.ddl import Resolution
 from historian.history.versions import in_force
 from historian.plans.plans import PartitionRange, Passage, PlannedTable
-from historian.schema.edits import CreateTable, DropTable, ForgetTable, RenameTable, TruncateTable
-from historian.schema.gaps import ResumeTable
+from historian.schema.edits import CreateTable, DropTable, Edit, RenameTable, TruncateTable
 from historian.schema.snapshots import Catalog, Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from historian.history.history import History
     from historian.history.timeline import TimelineEntry
     from historian.names import TableName
     from historian.plans.passages import Passages
-    from historian.positions.places import Place
 
-__all__ = ["Left", "MetSchemas"]
+__all__ = ["MetSchemas"]
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A version that was met: its schema, and when the source changed a row under it first."""
+    """A version that was met: its schema, and when the source changed a row under it first; of a statement, whether the source's log places it."""
 
     number: int
     snapshot: Snapshot
     event_time_us: int
     by_statement: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """A table that had a name, or rows, until a statement renamed, dropped or emptied it.
-
-    Attributes:
-        has_rows: those from before the statement go on being its rows.
-    """
-
-    table_id: int
-    has_rows: bool
-    place: Place
-    event_time_us: int
+    has_place: bool = False
 
 
 class MetSchemas:
@@ -69,28 +57,44 @@ class MetSchemas:
         self._last = {key: passages[-1] for key, passages in held.items() if passages}
         self._met: dict[tuple[str, int], list[Passage]] = {}
         self._known: dict[int, list[_Known]] = {}
-        self._stated: set[tuple[str, int]] | None = None
-        self._left: dict[TableName, list[Left]] | None = None
-        self._ids: dict[TableName, int] = {}
-        self._stopped: dict[TableName, int] = {}
+        self._stated: dict[str, set[int]] | None = None
+        self._former = FormerTables(history)
+        self._named: dict[tuple[str, TableName], int] = {}
+        self._held_of = Counter(file for file, _ in self._last)
+        self._ids: dict[TableName, set[int]] = {}
 
-    def former(self, met: SchemaMet) -> Left | None:
-        """The table that the row of *met* is of, where a statement that another partition brought before has ended that.
+    def table_of(self, met: SchemaMet, catalog: Catalog, stopped: int | None) -> tuple[Snapshot | None, bool] | None:
+        """The table that the rows of *met* are of, and whether it had that name once; None: they come to nobody, which is noted.
 
-        None where none has: the row is of the table that has the name now.
+        Args:
+            catalog: by now.
+            stopped: the table that stopped under that name.
         """
-        if self._left is None:
-            self._left = {}
-            self._leave(self._history.entries)
-        return next(
-            (
-                each
-                for each in self._left.get(met.table, ())
-                # Behind the statement in its own partition a row is a later one, whatever its time says.
-                if each.event_time_us > met.event_time_us and not _stands_before(each.place, met.place)
-            ),
-            None,
-        )
+        latest = catalog.tables.get(met.table)
+        is_unknown = latest is None and met.table in catalog.unknown
+        if is_unknown or (latest is not None and latest.table_id == stopped):
+            if stopped is not None:  # else its rows would be read under what its partition had before
+                self.passes_over(met, stopped)
+            return None  # what it became is told, but not what became of its rows
+        former = self._former.of(met)
+        if former is None:
+            return latest, False
+        if not former.has_rows:
+            self.passes_over(met, former.table_id)
+            _log.info(
+                "%s: rows at %s are from before it was dropped or emptied; they are passed over",
+                met.table,
+                met.place,
+                extra={"table": str(met.table)},
+            )
+            return None
+        if latest is not None and latest.table_id == former.table_id:
+            return latest, False
+        latest = next((each for each in catalog.tables.values() if each.table_id == former.table_id), None)
+        if latest is None:
+            self.passes_over(met, former.table_id)
+            return None
+        return latest, True
 
     def passes(self, met: SchemaMet, latest: Snapshot, *, is_late: bool = False) -> bool:
         """Notes to which known version the partition of *met* passes; False: to none, it has a new one.
@@ -112,6 +116,12 @@ class MetSchemas:
             self._note(key, met, stated[-1].number, None)
             return True
         here = next((each for each in known if each.number == at), None)
+        if here is not None and here.has_place and here.event_time_us > met.event_time_us:
+            # The row is sent again: its place is before the statement, whatever its partition has met by now.
+            then = [each for each in known if each.by_statement and each.event_time_us <= met.event_time_us]
+            if then and fits(then[-1].snapshot, met):
+                self._note(key, met, then[-1].number, None)
+                return True
         if here is not None and fits(here.snapshot, met):
             self._note(key, met, here.number, None)
             return True
@@ -146,8 +156,11 @@ class MetSchemas:
         messages tell what it did: of tables that are not known yet, or whose rows behind it came first, by another partition.
         """
         if self._stated is None:
-            self._stated = {(entry.statement, entry.event_time_us) for entry in self._history.entries}
-        if (printable(statement.sql), statement.event_time_us) in self._stated:
+            self._stated = {}
+            for entry in self._history.entries:
+                self._stated.setdefault(entry.statement, set()).add(entry.event_time_us)
+        stated_us = self._stated.get(printable(statement.sql), set())
+        if statement.event_time_us in stated_us or (statement.has_place and stated_us):
             return False
         if resolution.kind != "not_understood":
             return True
@@ -156,12 +169,25 @@ class MetSchemas:
             for table in resolution.tables
         )
 
+    def parted(self, edit: Edit, statement: Statement) -> TableName | None:
+        """The table whose rows *edit* parts from those of before, where nobody can say any more which ones came before *statement*; else None."""
+        if isinstance(edit, DropTable | TruncateTable) and statement.apart:
+            return edit.table
+        if not statement.passed_by or not isinstance(edit, CreateTable | DropTable | RenameTable | TruncateTable):
+            return None
+        passed = {table_id for file, table_id in self._last if file in statement.passed_by}
+        table, table_id = (edit.snapshot.name, 0) if isinstance(edit, CreateTable) else (edit.table, edit.table_id)
+        # Rows that came early under a name are with the table that had it.
+        name = edit.new if isinstance(edit, RenameTable) else table
+        named = (each.snapshot.name for each_id in passed for each in self._versions(each_id))
+        is_named = isinstance(edit, CreateTable | RenameTable) and name in named
+        return table if table_id in passed or is_named else None
+
     def stated(self, entry: TimelineEntry, before: Catalog, after: Catalog) -> None:
         """Notes the versions that *entry* makes, which is of a statement."""
         if self._stated is not None:
-            self._stated.add((entry.statement, entry.event_time_us))
-        if self._left is not None:
-            self._leave((entry,))
+            self._stated.setdefault(entry.statement, set()).add(entry.event_time_us)
+        self._former.note(entry)
         held = {snapshot.table_id: snapshot for snapshot in before.tables.values()}
         # Rows behind a TRUNCATE stay, so it is a version though the schema is the same.
         emptied = {edit.table for edit in entry.edits if isinstance(edit, TruncateTable)}
@@ -169,32 +195,8 @@ class MetSchemas:
             if held.get(snapshot.table_id) != snapshot or snapshot.name in emptied:
                 known = self._versions(snapshot.table_id)
                 if all(each.number != entry.number for each in known):
-                    known.append(_Known(entry.number, snapshot, entry.event_time_us, by_statement=True))
-
-    def _leave(self, entries: Iterable[TimelineEntry]) -> None:
-        assert self._left is not None  # noqa: S101 whoever asks has begun it
-        for entry in entries:
-            for edit in entry.edits:
-                if isinstance(edit, CreateTable):
-                    self._made(edit.snapshot, entry)
-                elif isinstance(edit, ForgetTable) and edit.table in self._ids:
-                    self._stopped[edit.table] = self._ids[edit.table]
-                elif isinstance(edit, ResumeTable):
-                    self._stopped.pop(edit.table, None)
-                elif isinstance(edit, (DropTable, RenameTable, TruncateTable)) and entry.place is not None:
-                    left = Left(edit.table_id, isinstance(edit, RenameTable), entry.place, entry.event_time_us)
-                    self._left.setdefault(edit.table, []).append(left)
-                    if isinstance(edit, RenameTable):
-                        self._ids[edit.new] = edit.table_id
-
-    def _made(self, snapshot: Snapshot, entry: TimelineEntry) -> None:
-        """Notes a table that is made. One that had its name and stopped has no row from there on, though no edit drops it."""
-        assert self._left is not None  # noqa: S101 whoever asks has begun it
-        stopped = self._stopped.pop(snapshot.name, None)
-        if stopped is not None and entry.place is not None:
-            left = Left(stopped, False, entry.place, entry.event_time_us)
-            self._left.setdefault(snapshot.name, []).append(left)
-        self._ids[snapshot.name] = snapshot.table_id
+                    at_us, has_place = entry.event_time_us, bool(entry.source)
+                    known.append(_Known(entry.number, snapshot, at_us, by_statement=True, has_place=has_place))
 
     def _told_behind(self, snapshot: Snapshot, statement: Statement) -> bool:
         last = self._versions(snapshot.table_id)[-1]
@@ -227,6 +229,7 @@ class MetSchemas:
                     version.snapshot,
                     version.entry.event_time_us,
                     by_statement=not version.entry.statement.startswith("--") and bool(version.entry.statement),
+                    has_place=bool(version.entry.source),
                 )
                 for version in in_force(self._history.versions_of(table_id))
                 if version.snapshot is not None
@@ -234,12 +237,33 @@ class MetSchemas:
         return self._known[table_id]
 
     def _note(self, key: tuple[str, int], met: SchemaMet, number: int, snapshot: Snapshot | None) -> None:
+        file, table_id = key
         passages = self._met.setdefault(key, [])
         held = self._last.get(key)
-        if not passages and held is not None and held.version == number and snapshot is None:
+        named = file, met.table
+        was = self._named[named] if named in self._named else self._last_named(file, met.table)
+        self._named[named] = table_id
+        # Behind rows of another table of that name, those of this one begin again.
+        is_back = was not in (None, table_id)
+        if not passages and not is_back and held is not None and held.version == number and snapshot is None:
             passages.append(held)  # goes on as it was
-        elif not passages or passages[-1].version != number or passages[-1].snapshot != snapshot:
-            passages.append(Passage(table_id=key[1], version=number, offset=met.place.offset, snapshot=snapshot))
+        elif not passages or is_back or passages[-1].version != number or passages[-1].snapshot != snapshot:
+            passages.append(Passage(table_id=table_id, version=number, offset=met.place.offset, snapshot=snapshot))
+
+    def _last_named(self, file: str, name: TableName) -> int | None:
+        """The table that rows of that name were of last, in a partition before the walk; None: there were none."""
+        if self._held_of[file] < 2:
+            return None
+        if name not in self._ids:
+            self._ids[name] = {version.table_id for version in self._history.versions(name)}
+        ids = self._ids[name]
+        held = [self._last[file, table_id] for table_id in ids if (file, table_id) in self._last]
+        found = [each for each in held if not each.is_read or self._name_under(each) == name]
+        return max(found, key=lambda each: each.offset).table_id if len(held) > 1 and found else None
+
+    def _name_under(self, passage: Passage) -> TableName | None:
+        found = (each for each in self._history.versions_of(passage.table_id) if each.number == passage.version)
+        return next((each.name for each in found), None)
 
     def _with_schema(self, passage: Passage, planned: set[int]) -> Passage:
         if passage.snapshot is not None or passage.version in planned:
@@ -257,7 +281,3 @@ class MetSchemas:
         ids = {column.name: column.id for each in known for column in each.snapshot.columns}
         columns = tuple(replace(each, id=ids[each.name]) for each in met.columns if each.name in ids)
         return replace(last, columns=columns)
-
-
-def _stands_before(statement: Place, row: Place) -> bool:
-    return statement.file == row.file and statement.offset < row.offset

@@ -1,4 +1,4 @@
-"""When the statements of a history were executed, told to readers whose partitions may bring rows from before and from behind one."""
+"""When the statements of a history were executed, and where their source's log has them, told to readers whose partitions may bring rows from before and from behind one."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["tell_statements"]
 def tell_statements(reader: Reader, history: Callable[[], History]) -> None:
     """Has scans of *reader* know the statements of *history*, where its log has partitions."""
     if isinstance(reader, PartitionedLog):
-        reader.stated_us = lambda: _times_us(history())
+        reader.stated = lambda: _stated(history())
 
 
-def _times_us(history: History) -> Iterator[int]:
-    return (entry.event_time_us for entry in history.entries if entry.place is not None)
+def _stated(history: History) -> Iterator[tuple[int, str]]:
+    return ((entry.event_time_us, entry.source) for entry in history.entries if entry.place is not None)

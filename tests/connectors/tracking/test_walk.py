@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from connectors.readers.base import Bound, Statement, TableMapped
+from connectors.tracking.topics.met_schemas import MetSchemas
 from connectors.tracking.walk import Walk
 from historian.ddl import StatementContext
 from historian.history.history import History
@@ -63,7 +64,8 @@ def test_a_statement_recorded_before_is_known_again_on_another_server() -> None:
 @pytest.mark.parametrize("apart", [False, True])
 def test_what_takes_rows_away_stops_their_table_only_where_it_stands_apart_from_them(sql: str, apart: bool) -> None:
     store = Store.open("sqlite://")
-    walk = _walk(store, capture(create(1, "t", "a", key=(1,)), create(2, "u", "x", first=9)))
+    history = History.of([capture(create(1, "t", "a", key=(1,)), create(2, "u", "x", first=9))], resolved=position())
+    walk = Walk(history, 1, store, lambda _: True, "kafka", position(), topics=MetSchemas(history, {}))
     walk.take(replace(_statement(2, sql), apart=apart))
 
     stopped = {1, 2} if "u," in sql else {1}

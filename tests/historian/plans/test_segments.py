@@ -124,6 +124,14 @@ def test_segments_are_cut_where_rows_cannot_be_carried_across(edit: Edit, cut: i
     assert [(1, 0, True), (2, cut, True)] == shape(planned)
 
 
+@pytest.mark.parametrize("file, cut", [(FILE, 0), ("topic:0", 1)])
+def test_a_rename_cuts_where_rows_under_each_name_stand_in_partitions_of_their_own(file: str, cut: int) -> None:
+    renamed = ddl(2, RenameTable(table=T, table_id=1, new=table("named")))
+    assert renamed.place is not None
+    (planned,) = plan(START, replace(renamed, place=replace(renamed.place, file=file)), touched=(1,))
+    assert [(1, 0, True), (2, cut, True)] == shape(planned)
+
+
 def test_truncate_makes_a_version_of_the_same_snapshot_in_a_new_segment() -> None:
     (planned,) = plan(START, ddl(2, TRUNCATE), ddl(3, ADD), ddl(4, TRUNCATE))
 

@@ -3,5 +3,5 @@
 Which version a schema is does not belong here (:mod:`connectors.tracking`).
 
 Open to other rooms: ``changes``, ``columnar``, ``doubts``, ``envelope``, ``events``, ``names``, ``placeholders``, ``registered``, ``schema_changes``,
-``schemas``, ``values``.
+``schemas``, ``times``, ``values``.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["MEMBERS", "SOURCES"]
+__all__ = ["MEMBERS", "SERVER", "SOURCES"]
 
 _SOURCE = (
     "version", "connector", "name", "ts_ms", "snapshot", "db", "sequence", "ts_us", "ts_ns", "table", "server_id", "gtid", "file",
@@ -22,5 +22,8 @@ MEMBERS = (
 )
 """Paths, a dot leading into an object."""
 
-SOURCES = ("source.gtid", "source.file", "source.pos", "source.row")
+SERVER = "source.server_id"
+"""The path of the id of the server that executed a change."""
+
+SOURCES = ("source.gtid", "source.file", "source.pos", "source.row", SERVER)
 """Paths of what says where a change stands in MySQL's log, or MariaDB's."""

@@ -9,6 +9,7 @@ from typing import Any
 from connectors.readers.kafka.debezium.times import time_us as source_time_us
 from connectors.readers.kafka.messages.events import SqlEvent
 from connectors.readers.kafka.messages.parsing import parsed
+from connectors.readers.kafka.messages.source_places import SourcePlace
 from historian.errors import SourceError, UnsupportedEvent
 
 __all__ = ["Payload", "SchemaChanges", "creates_table", "json_payload", "registered_json_payload"]
@@ -43,10 +44,14 @@ class SchemaChanges:
 
     A snapshot writes what stands in the database as statements that make it anew, though all of it is there. Of these the tables count
     that are not known yet.
+
+    Args:
+        payload: of messages.
+        places: rows tell where they stand in the source's log, so that statements are placed by that.
     """
 
-    def __init__(self, payload: Payload) -> None:
-        self._payload = payload
+    def __init__(self, payload: Payload, *, places: bool = False) -> None:
+        self._payload, self._places = payload, places
 
     def events(
         self,
@@ -76,21 +81,29 @@ class SchemaChanges:
         sql, database = found["ddl"], found.get("databaseName")
         if not isinstance(sql, str) or not sql.strip():
             return ()
-        if _is_of_snapshot(source):
+        is_of_snapshot = _is_of_snapshot(source)
+        if is_of_snapshot:
             begin = _CREATE.match(sql)
             if begin is None:
                 return ()
             sql = f"CREATE TABLE IF NOT EXISTS {sql[begin.end() :]}"
         at_us = source_time_us(source, where, _unlike)
-        if at_us % _SECOND_US == 0 and not _is_of_snapshot(source):
+        place = SourcePlace.of(source) if self._places else None
+        if place is None and at_us % _SECOND_US == 0 and not is_of_snapshot:
             raise SourceError(
                 "statements are placed by their time, and this server tells seconds alone: rows of the same second may be on either side",
                 where=where,
-                expected="microseconds, as MySQL 8 with GTIDs tells them",
+                expected="file and pos in `source`, and rows in JSON; or microseconds, as MySQL 8 with GTIDs tells them",
                 found=sql[:80],
                 next_step="leave source.schema_topic out, in another connector",
             )
-        return (SqlEvent(sql=sql, database=database if isinstance(database, str) else "", event_time_us=at_us),)
+        told = "" if place is None else str(place._replace(by_second=at_us % _SECOND_US == 0))
+        # A snapshot's statements all have its place. What is there by then was made at some time before.
+        source_at, snapshot_at = ("", told) if is_of_snapshot else (told, "")
+        default = database if isinstance(database, str) else ""
+        return (
+            SqlEvent(sql=sql, database=default, event_time_us=at_us, source=source_at, snapshot_source=snapshot_at),
+        )
 
 
 def _is_of_snapshot(source: Mapping[str, Any]) -> bool:

@@ -99,6 +99,10 @@ class FlatDecoder:
         """What rows have told of their tables so far, where messages tell no types."""
         return self._inferred
 
+    def forget(self) -> None:
+        """What columns there were so far says nothing of those behind: a statement came that stands elsewhere."""
+        self._inferred.clear()
+
     @property
     def modes(self) -> DebeziumModes:
         """Of a connector of Debezium's."""
@@ -228,7 +232,7 @@ class FlatDecoder:
         if not isinstance(sql, str) or not sql.strip():
             raise self._unlike(where, f"a statement without `{form.sql}`")
         database = _at(message, form.database)
-        self._inferred.clear()  # what columns there were before says nothing of those behind
+        self.forget()
         return (
             SqlEvent(
                 sql=sql,

@@ -110,11 +110,15 @@ class SqlEvent:
     Attributes:
         database: the default one of names without; "" where none is told.
         event_time_us: UTC microseconds.
+        source: where the source's log has it, as :attr:`connectors.readers.base.Statement.source`; "": that is not told.
+        snapshot_source: as ``source``, of a statement that a snapshot makes: where the log stood.
     """
 
     sql: str
     database: str
     event_time_us: int
+    source: str = ""
+    snapshot_source: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from connectors.readers.kafka.client import KafkaSettings
-from connectors.readers.kafka.decoders import decoder_of
+from connectors.readers.kafka.decoders import decoder_of, has_source_order
 from connectors.readers.kafka.messages.events import SqlEvent
 from connectors.readers.kafka.reader import KafkaReader
 from connectors.readers.kafka.scanning import TopicScan
@@ -20,7 +20,7 @@ ALTER = "ALTER TABLE t RENAME COLUMN a TO b"
 
 
 def change(ddl: Any, snapshot: Any = "false", **more: Any) -> bytes:
-    source = {"db": "shop", "ts_ms": 5, "ts_us": 5123, "snapshot": snapshot, "file": "binlog.000002", "pos": 4}
+    source = {"db": "shop", "ts_ms": 5, "ts_us": 5123, "snapshot": snapshot}
     return json.dumps({"source": source, "databaseName": "shop", "schemaName": None, "ddl": ddl, **more}).encode()
 
 
@@ -97,9 +97,9 @@ def test_a_statement_does_not_run_ahead_of_rows_that_are_not_read(rows: int, is_
         with pytest.raises(
             SourceError, match=r"later than rows that a plan has no room for.*RENAME COLUMN.*max_batch_bytes"
         ):
-            scan.check_statements()
+            scan.waiting_ends()
     else:
-        scan.check_statements()
+        scan.waiting_ends()
 
 
 def test_a_statement_may_be_earlier_than_all_rows_that_are_not_read() -> None:
@@ -107,7 +107,25 @@ def test_a_statement_may_be_earlier_than_all_rows_that_are_not_read() -> None:
     scan = TopicScan({("prefix", 0): (0, 1), ("prefix.shop.t", 0): (0, 5)}, settings)
     scan.take(("prefix", 0), batch_of([(None, change(ALTER))]))
     scan.take(("prefix.shop.t", 0), batch_of([(None, row(9000))]))
-    scan.check_statements()
+    scan.waiting_ends()
+
+
+SOURCE = {"ts_ms": 7000, "server_id": 3, "file": "binlog.000002", "pos": 4}
+
+
+def test_a_statement_that_is_dated_by_the_second_has_its_place_where_rows_in_json_have_theirs() -> None:
+    value = change(ALTER, source=SOURCE)
+    (event,) = decoder_of("debezium_json", topic="prefix", schema_topic="prefix").events(None, value, "prefix:0:1")
+    assert "3//binlog.000002:4s" == event.source  # type: ignore[union-attr]
+    (made,) = decoder_of("debezium_json", topic="prefix", schema_topic="prefix").events(
+        None, change("CREATE TABLE t (a INT)", source={**SOURCE, "snapshot": "true"}), "prefix:0:1"
+    )
+    assert "" == made.source  # type: ignore[union-attr]
+    assert not has_source_order("debezium_json_schema")
+    with pytest.raises(SourceError, match="tells seconds alone"):
+        decoder_of("debezium_json_schema", topic="prefix", schema_topic="prefix").events(
+            None, b"\0\0\0\0\1" + value, "prefix:0:1"
+        )
 
 
 def test_a_topic_of_statements_that_comes_later_is_refused() -> None:

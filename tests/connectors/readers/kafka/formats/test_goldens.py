@@ -5,7 +5,7 @@ or an object of ``key``, ``value``, ``partition`` and ``topic``; a value that is
 of a schema in ``registry``, or JSON where it has ``json``. In a record ``{"bytes": ...}`` is hex. What may come of them:
 
 - ``rows``: by table, each an operation and the row. Bytes are ``0x...``, moments ISO 8601, decimals text, TIME microseconds.
-- ``segments``: by table, of each row: what is behind a TRUNCATE is in another one.
+- ``segments``: by table, of each row: what is behind a TRUNCATE, or under another name, is in another one.
 - ``types`` and ``keys``: of a table's last version; ``statements``: of the history behind its begin.
 - ``passed_over``: how many messages of each kind have no row, or are late.
 - ``stopped``: by table, a part of the reason; ``refused``: a part of the error that ends the reading.

@@ -1,0 +1,95 @@
+"""Tables that had a name, or rows, until a statement: another partition may bring such rows behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from historian.schema.edits import CreateTable, DropTable, ForgetTable, RenameTable, TruncateTable
+from historian.schema.gaps import ResumeTable
+
+if TYPE_CHECKING:
+    from connectors.readers.base import SchemaMet
+    from historian.history.history import History
+    from historian.history.timeline import TimelineEntry
+    from historian.names import TableName
+    from historian.positions.places import Place
+    from historian.schema.snapshots import Snapshot
+
+__all__ = ["FormerTables", "Left"]
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A table that had a name, or rows, until a statement renamed, dropped or emptied it.
+
+    Attributes:
+        has_rows: those from before the statement go on being its rows.
+    """
+
+    table_id: int
+    has_rows: bool
+    place: Place
+    event_time_us: int
+
+
+class FormerTables:
+    """What statements ended, along one walk over *history*. It is looked up when somebody asks first."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._new: list[TimelineEntry] = []
+        self._left: dict[TableName, list[Left]] | None = None
+        self._ids: dict[TableName, int] = {}
+        self._stopped: dict[TableName, int] = {}
+
+    def of(self, met: SchemaMet) -> Left | None:
+        """The table that the row of *met* is of, where a statement that another partition brought before has ended that.
+
+        None where none has: the row is of the table that has the name now.
+        """
+        if self._left is None:
+            self._left = {}
+            for entry in (*self._history.entries, *self._new):
+                self._leave(entry, self._left)
+        return next(
+            (
+                each
+                for each in self._left.get(met.table, ())
+                # Behind the statement in its own partition a row is a later one, whatever its time says.
+                if each.event_time_us > met.event_time_us and not _stands_before(each.place, met.place)
+            ),
+            None,
+        )
+
+    def note(self, entry: TimelineEntry) -> None:
+        """Notes the next entry of the walk, which is of a statement."""
+        if self._left is None:
+            self._new.append(entry)
+        else:
+            self._leave(entry, self._left)
+
+    def _leave(self, entry: TimelineEntry, left: dict[TableName, list[Left]]) -> None:
+        for edit in entry.edits:
+            if isinstance(edit, CreateTable):
+                self._made(edit.snapshot, entry, left)
+            elif isinstance(edit, ForgetTable) and edit.table in self._ids:
+                self._stopped[edit.table] = self._ids[edit.table]
+            elif isinstance(edit, ResumeTable):
+                self._stopped.pop(edit.table, None)
+            elif isinstance(edit, (DropTable, RenameTable, TruncateTable)) and entry.place is not None:
+                ended = Left(edit.table_id, isinstance(edit, RenameTable), entry.place, entry.event_time_us)
+                left.setdefault(edit.table, []).append(ended)
+                if isinstance(edit, RenameTable):
+                    self._ids[edit.new] = edit.table_id
+
+    def _made(self, snapshot: Snapshot, entry: TimelineEntry, left: dict[TableName, list[Left]]) -> None:
+        """Notes a table that is made. One that had its name and stopped has no row from there on, though no edit drops it."""
+        stopped = self._stopped.pop(snapshot.name, None)
+        if stopped is not None and entry.place is not None:
+            left.setdefault(snapshot.name, []).append(Left(stopped, False, entry.place, entry.event_time_us))
+        self._ids[snapshot.name] = snapshot.table_id
+
+
+def _stands_before(statement: Place, row: Place) -> bool:
+    return statement.file == row.file and statement.offset < row.offset
