@@ -57,8 +57,10 @@ class PlannedLog:
 
     @classmethod
     def of(cls, plan: Plan, reader: Reader, copied: Callable[[], Iterable[Chunk]] | None = None) -> PlannedLog:
-        """*plan*, whose log *reader* scanned last."""
-        return cls(plan=plan, cached=tuple(reader.cached(planned) for planned in plan.ranges), copied=copied)
+        """*plan*, whose log *reader* scanned last, and forgets."""
+        cached = tuple(reader.cached(planned) for planned in plan.ranges)
+        reader.forget()
+        return cls(plan=plan, cached=cached, copied=copied)
 
     def close(self) -> None:
         """Frees rows that were decoded ahead."""

@@ -157,6 +157,9 @@ class _Made:
         """The plan with its rows, where they were not given up. Raises what making either raised."""
         try:
             return self._rows.result() or self._plan.result()
+        except BaseException:
+            self._is_given_up = True
+            raise
         finally:
             self._pool.shutdown()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -158,11 +158,11 @@ class Pipeline:
         try:
             if not self._held and not stopping.is_set():
                 check_expressions(self._config.sinks, self._first_tables(), self._spark)
-            for planned in self._plans(once=once, until=until, stopping=stopping):
-                with closing(planned):
+            with closing(self._plans(once=once, until=until, stopping=stopping)) as plans:
+                for planned in plans:
                     self._write(planned)
-                del planned  # which may hold its log in memory
-                self._note_configuration()
+                    del planned  # which may hold its log in memory
+                    self._note_configuration()
             if not (stopping.is_set() or self._is_replaced()):
                 self._note_configuration()
             if once:
@@ -176,7 +176,7 @@ class Pipeline:
         finally:
             self._ahead.close()
 
-    def _plans(self, *, once: bool, until: str | None, stopping: threading.Event) -> Iterator[PlannedLog]:
+    def _plans(self, *, once: bool, until: str | None, stopping: threading.Event) -> Generator[PlannedLog, None, None]:
         """The plans behind what the sinks hold; between two of them the trigger's time, unless enough waits for one."""
         tracker, settings, number = self._tracker, self._config.run, self._held
         ahead = self._ahead = self._plans_ahead(until, stopping)
@@ -189,9 +189,10 @@ class Pipeline:
                 plan = planned.plan
                 # A source that is written to all the time has no end of the log to wait for.
                 near_end = until is None and not _is_full(plan, settings.max_batch_bytes)
-                if plan.tables and not near_end:
-                    ahead.wanted_behind(plan)
-                yield planned
+                with closing(planned):
+                    if plan.tables and not near_end:
+                        ahead.wanted_behind(plan)
+                    yield planned
                 del planned  # which may hold its log or its rows in memory
                 number = plan.number
                 # Sinks hear nothing of a plan without tables, so none of them applies rows with it.

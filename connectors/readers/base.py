@@ -303,6 +303,9 @@ class Reader(Protocol):
     def cached(self, planned: PlannedRange) -> Sequence[CachedLog] | None:
         """The range's part of the log, where the last scan kept it; else None. It may be given once."""
 
+    def forget(self) -> None:
+        """Frees what the last scan kept and nobody was given."""
+
     def waiting_bytes(self, position: LogPosition) -> int:
         """How much log stands behind *position* now, about; 0 where that is not known, as on another server. Cheap. Retryable."""
 

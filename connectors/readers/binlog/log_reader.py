@@ -304,7 +304,7 @@ class BinlogReader(ABC):
     def _keeping(self, stream: WindowStream, place: LogPosition) -> Iterator[Window]:
         """The stream's windows, kept besides."""
         room = ROOM if self.keeps_scans else Room(MAX_KEPT_BYTES)
-        self._cache = None  # What the last scan kept makes place first.
+        self.forget()  # It makes place first.
         cache = self._cache = LogCache(place.server, place.file, place.offset, room) if place.server else None
         for window in stream.windows():
             if cache is not None:
@@ -314,6 +314,10 @@ class BinlogReader(ABC):
     def cached(self, planned: PlannedRange) -> Sequence[CachedLog] | None:
         """The range's part of the log, see :class:`connectors.readers.base.Reader`; of files nothing is kept."""
         return None if self._cache is None else self._cache.cached(_own(planned))
+
+    def forget(self) -> None:
+        """Frees what the last scan kept, see :class:`connectors.readers.base.Reader`."""
+        self._cache = None
 
     def waiting_bytes(self, position: LogPosition) -> int:
         """How much log stands behind *position*, see :class:`connectors.readers.base.Reader`."""

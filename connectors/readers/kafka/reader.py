@@ -299,6 +299,10 @@ class KafkaReader:
         """The range's messages, see :class:`connectors.readers.base.Reader`."""
         return None if self._cache is None or not isinstance(planned, PartitionRange) else self._cache.cached(planned)
 
+    def forget(self) -> None:
+        """Frees what the last scan kept, see :class:`connectors.readers.base.Reader`."""
+        self._cache = None
+
     def waiting_bytes(self, position: LogPosition) -> int:
         """How much stands behind *position*, about: brokers tell messages, and the last scan how long one is. 0 before a scan."""
         if not self._message_bytes:

@@ -47,43 +47,35 @@ class LogCache:
 
     def __init__(self, server: str, file: str, offset: int, room: Room) -> None:
         self._server, self._begin, self._room = server, (file, offset), room
-        self._windows: list[tuple[str, int, LogBytes]] = []
+        self._windows: list[tuple[str, LogBytes]] = []
         self._reached: dict[str, int] = {}
         self._is_full = False
 
     def add(self, window: Window, reached: int) -> None:
         """Takes a window behind the ones before; *reached*: offset behind its last event."""
-        begin, behind = int(window.starts[0]), int(window.ends[-1])
-        self._is_full = self._is_full or not self._room.take(behind - begin)
         if self._is_full:
             return
+        begin, behind = int(window.starts[0]), int(window.ends[-1])
         # Arrow's memory, unlike new bytes, is used again without being cleared.
         events = pa.allocate_buffer(behind - begin)
+        self._is_full = not self._room.take(behind - begin)
+        if self._is_full:
+            return
         weakref.finalize(events, self._room.give, behind - begin).atexit = False
         np.frombuffer(events, np.uint8)[:] = window.buffer[begin:behind]
         index = np.stack([window.starts - begin, window.ends - begin, window.offsets])
         kept = LogBytes(events=events, index=index.tobytes(), server_version=window.server_version)
-        self._windows.append((window.file, int(window.offsets[-1]), kept))
+        self._windows.append((window.file, kept))
         self._reached[window.file] = reached
 
     def cached(self, planned: LogRange) -> tuple[LogBytes, ...] | None:
-        """The parts that hold the range; None where not all of it is here. Each range is given once, in order."""
+        """The parts that hold the range; None where not all of it is here."""
         file, offset = self._begin
         if planned.server != self._server or self._reached.get(planned.file, 0) < planned.end:
             return None
         if planned.file == file and planned.start < offset:
             return None
-        names = [name for name, _, _ in self._windows]
-        if planned.file not in names:
-            return None
-        before = names.index(planned.file)
-        for name in set(names[:before]):
-            del self._reached[name]
-        found = [(last, part) for name, last, part in self._windows if name == planned.file]
-        given = sum(last < planned.end for last, _ in found)
-        self._windows = self._windows[before + given :]
-        self._begin = planned.file, planned.end
-        return tuple(part for _, part in found)
+        return tuple(part for name, part in self._windows if name == planned.file)
 
 
 def cached_windows(planned: LogRange, parts: Sequence[CachedLog]) -> Generator[Window, None, None]:
