@@ -18,6 +18,7 @@ from connectors.readers.kafka.locators import scanning_locator_of
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent, Watermark
 from connectors.readers.kafka.repeats import Places, Repeats, hash_of
 from connectors.readers.kafka.row_times import RowTimes
+from historian.changelog.operations import Op
 from historian.ddl import StatementContext
 from historian.errors import SourceError, UnsupportedEvent
 from historian.plans.plans import DOUBTFUL, LATE, REPEATED, UNREADABLE, PartitionRange
@@ -192,9 +193,14 @@ class TopicScan:
             for table, of_table in by_table.items():
                 for rows in interleaved(of_table):
                     self._note_times(partition, rows)
-                    if met.get(table, self._schemas.get((partition, table))) is not rows.known.schema:
-                        met[table] = rows.known.schema
-                        first.append(int(np.searchsorted(batch.offsets, rows.offsets[0])))
+                    schema = rows.known.schema
+                    if met.get(table, self._schemas.get((partition, table))) is schema:
+                        continue
+                    first.append(int(np.searchsorted(batch.offsets, rows.offsets[0])))
+                    telling = np.flatnonzero(rows.ops != Op.RETRACT) if _is_of_key_alone(schema) else (0,)
+                    if len(telling):
+                        met[table] = schema
+                        first.append(int(np.searchsorted(batch.offsets, rows.offsets[telling[0]])))
         self._look_at(partition, batch, first)
 
     def _note_time(self, partition: Partition, time_us: int) -> None:
@@ -239,7 +245,7 @@ class TopicScan:
 
     def _look_at(self, partition: Partition, batch: Batch, numbers: Iterable[int], alone: Collection[int] = ()) -> None:
         """Reads messages in their order; others than *alone* are located."""
-        for number in sorted(numbers):
+        for number in sorted({*numbers}):
             self._look(partition, batch, number, located=number not in alone)
 
     def _look(self, partition: Partition, batch: Batch, number: int, *, located: bool) -> None:
@@ -279,7 +285,8 @@ class TopicScan:
             if self._has_statements:
                 time_us = max(self._stated_us.get(partition, 0), event.event_time_us)
                 self._times_of(partition, event.table).note(time_us, offset)
-            if self._schemas.get((partition, event.table)) is not event.schema:
+            held = self._schemas.get((partition, event.table))
+            if held is not event.schema and not (event.keyed and _tells_no_more(event.schema, held)):
                 self._take_schema(event, partition, place)
 
     def _times_of(self, partition: Partition, table: TableName) -> RowTimes:
@@ -401,3 +408,15 @@ class TopicScan:
             if self._reached[topic, number] > self._ranges[topic, number][0]
         }
         return {partition: mark for partition, mark in marks.items() if mark is not None}
+
+
+def _is_of_key_alone(schema: RowSchema) -> bool:
+    """Whether deletes with the same fields may be of a table that has more columns."""
+    return {field.column.name for field in schema.fields} == {*(schema.key or ())}
+
+
+def _tells_no_more(schema: RowSchema, held: RowSchema | None) -> bool:
+    """Whether *schema*, of some columns alone, is a part of *held*."""
+    if held is None or schema.certainty != "names" or schema.key != held.key:
+        return False
+    return all(field in held.fields for field in schema.fields)
