@@ -25,6 +25,7 @@ from connectors.readers.kafka.repeats import Newest, Places, Repeats, hash_of
 from connectors.readers.kafka.row_times import RowTimes
 from connectors.readers.kafka.source_order import SourceOrder
 from connectors.readers.kafka.statements_ahead import first_ahead, in_order
+from historian.changelog.operations import Op
 from historian.ddl import StatementContext
 from historian.errors import UnsupportedEvent
 from historian.plans.plans import DOUBTFUL, LATE, REPEATED, UNREADABLE, PartitionRange
@@ -246,9 +247,14 @@ class TopicScan:
             for table, of_table in by_table.items():
                 for rows in interleaved(of_table):
                     self._note_times(partition, rows)
-                    if met.get(table, self._schemas.get((partition, table))) is not rows.known.schema:
-                        met[table] = rows.known.schema
-                        first.append(int(np.searchsorted(batch.offsets, rows.offsets[0])))
+                    schema = rows.known.schema
+                    if met.get(table, self._schemas.get((partition, table))) is schema:
+                        continue
+                    first.append(int(np.searchsorted(batch.offsets, rows.offsets[0])))
+                    telling = np.flatnonzero(rows.ops != Op.RETRACT) if schema.is_of_key_alone else (0,)
+                    if len(telling):
+                        met[table] = schema
+                        first.append(int(np.searchsorted(batch.offsets, rows.offsets[telling[0]])))
         self._look_at(partition, batch, first)
 
     def _note_read(self, partition: Partition, moment_us: int) -> None:
@@ -295,7 +301,7 @@ class TopicScan:
 
     def _look_at(self, partition: Partition, batch: Batch, numbers: Iterable[int], alone: Collection[int] = ()) -> None:
         """Reads messages in their order; others than *alone* are located."""
-        for number in sorted(numbers):
+        for number in sorted({*numbers}):
             self._look(partition, batch, number, located=number not in alone)
 
     def _look(self, partition: Partition, batch: Batch, number: int, *, located: bool) -> None:
@@ -340,7 +346,8 @@ class TopicScan:
             if self._has_statements:
                 time_us = max(self._stated_us.get(partition, 0), moment_us)
                 self._times_of(partition, event.table).note(time_us, offset)
-            if self._schemas.get((partition, event.table)) is not event.schema:
+            held = self._schemas.get((partition, event.table))
+            if held is not event.schema and not (event.keyed and event.schema.tells_no_more_than(held)):
                 self._take_schema(event, partition, place, moment_us)
 
     def _is_told_apart(self, partition: Partition, value: bytes) -> bool:

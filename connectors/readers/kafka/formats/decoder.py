@@ -149,16 +149,18 @@ class FlatDecoder:
             if old is not None:
                 # What `old` names had another value, NULL too; what it does not name had the same.
                 former = {**row, **old[number]} if form.former == "overlay" else dict(old[number])
+            is_key = by_key and row.keys() == {*(columns or ())}
+            schema = self._schema(table, message, row, former, columns, is_key=is_key) if self._tells else UNTOLD
             event = Event(
                 table=table,
-                schema=self._schema(table, message, row, former, columns) if self._tells else UNTOLD,
+                schema=schema,
                 op=op,
                 before=dict(row) if op == "d" else former,
                 after=None if op == "d" else dict(row),
                 event_time_us=time_us,
                 number=number,
                 written=self._written,
-                keyed=keyed or (by_key and row.keys() == {*(columns or ())}),
+                keyed=keyed or is_key,
             )
             if isinstance(source, dict):
                 event = settled(event, source, lambda: self._key_fields(key), self._modes)
@@ -172,17 +174,21 @@ class FlatDecoder:
         row: Mapping[str, Any],
         former: Mapping[str, Any] | None,
         key: tuple[str, ...] | None,
+        *,
+        is_key: bool,
     ) -> RowSchema:
         form = self.format
         if form.types:
             types = message.get(form.types) or {}
             names = tuple(row)
-            text = repr((names, types, key))
+            text = repr((names, types, key, is_key))
             held = self._told.get((table, text))
             if held is None:
-                # A row of the key alone does not say that there are no other columns.
-                is_whole = bool(types) and {*names} != {*(key or ())}
-                held = self._told[table, text] = told(types, names, key, form.types_are if is_whole else "names")
+                held = told(types, names, key, form.types_are)
+                if is_key or not types:
+                    # A delete of the key alone does not say that there are no other columns.
+                    held = replace(held, certainty="names")
+                self._told[table, text] = held
             return held
         held = inferred(row, self._inferred.get(table), key)
         if former is not None:

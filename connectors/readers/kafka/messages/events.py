@@ -41,6 +41,17 @@ class RowSchema:
     key: tuple[str, ...] | None
     certainty: str = "exact"
 
+    @property
+    def is_of_key_alone(self) -> bool:
+        """Whether deletes with the same fields may be of a table that has more columns."""
+        return {field.column.name for field in self.fields} == {*(self.key or ())}
+
+    def tells_no_more_than(self, held: RowSchema | None) -> bool:
+        """Whether it is of some columns alone, all of which *held* has so."""
+        if held is None or self.certainty != "names" or self.key != held.key:
+            return False
+        return all(field in held.fields for field in self.fields)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conventions:

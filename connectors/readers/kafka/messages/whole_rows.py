@@ -39,7 +39,7 @@ def check_whole(event: Event, place: str, columns: Iterable[str], *, normalized:
 def decompressed(event: Event, table: Snapshot) -> Event:
     """An update that may leave out what did not change as one that lacks these values, and the former row.
 
-    Others are as they are, and so is one that changes its key, or lacks it.
+    Others are as they are, and so is one that changes its key, or lacks it, or lacks a value that the former row has: a NULL that was omitted.
     """
     if event.op != "u":
         return event
@@ -47,6 +47,8 @@ def decompressed(event: Event, table: Snapshot) -> Event:
     columns = [column.name for column in table.columns]
     key = [column.name for column in table.columns if column.id in table.primary_key]
     if any(name not in after or (name in before and before[name] != after[name]) for name in key):
+        return event
+    if before.keys() - after.keys():
         return event
     lacking = tuple(name for name in columns if name not in after)
     if not lacking and all(name in before for name in columns):

@@ -70,3 +70,8 @@ def test_without_a_state_and_about_a_changed_key_such_an_update_is_no_row() -> N
     ):
         with pytest.raises(ValueUnrepresentable, match="a row without it"):
             made(*messages, normalized=normalized)
+
+
+def test_a_value_that_the_row_before_has_and_the_row_after_lacks_was_not_left_out() -> None:
+    with pytest.raises(ValueUnrepresentable, match="a row without it"):
+        made(update({"ID": 1, "V": "a", "N": 4}, {"ID": 1, "N": 5}))

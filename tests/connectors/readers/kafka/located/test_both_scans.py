@@ -75,3 +75,25 @@ def test_tables_of_several_servers_are_told_apart_as_one_by_one(
     monkeypatch.setattr(batches, "FEWEST_LOCATED", 0)
 
     assert one_by_one == told("debezium_json_schemaless", messages, [], None, [])
+
+
+@pytest.mark.parametrize("rows", ["I I2 D I", "I D I D", "D D", "D I D", "I2 D D I2 I", "I D2 D I", "I2 D I D2 I2 D"])
+def test_deletes_of_the_key_alone_do_not_hide_what_rows_behind_them_tell(
+    rows: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "_MOST_SLOW", 0)
+    messages = []
+    for number, row in enumerate(rows.split()):
+        types = {"k": "int", "v": "int"} if row.endswith("2") else {"k": "int"}
+        told_of_all = {"database": "a", "table": "t", "isDdl": False, "pkNames": ["k"], "mysqlType": types, "old": None}
+        op = "INSERT" if row.startswith("I") else "DELETE"
+        change = {"type": op, "es": 1000 + number, "data": [dict.fromkeys(types, "1")], **told_of_all}
+        messages.append((None, json.dumps(change).encode()))
+    monkeypatch.setattr(batches, "FEWEST_LOCATED", 1_000_000)
+    one_by_one = told("canal_json", messages, list(range(1, len(messages))), None, [])
+    monkeypatch.setattr(batches, "FEWEST_LOCATED", 0)
+
+    assert one_by_one == told("canal_json", messages, [], None, [])
+    met = [[column.name for column in each.columns] for _, each in one_by_one[0] if each.certainty == "types"]
+    whole = [["k", "v"] if row.endswith("2") else ["k"] for row in rows.split() if row != "D"]
+    assert [each for number, each in enumerate(whole) if number == 0 or each != whole[number - 1]] == met
