@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from historian.history.timeline import TimelineEntry
     from historian.names import TableName
     from historian.positions.places import Place
-    from historian.schema.snapshots import Snapshot
 
 __all__ = ["FormerTables", "Left"]
 
@@ -48,19 +47,20 @@ class FormerTables:
 
         None where none has: the row is of the table that has the name now.
         """
-        if self._left is None:
-            self._left = {}
-            for entry in (*self._history.entries, *self._new):
-                self._leave(entry, self._left)
         return next(
             (
                 each
-                for each in self._left.get(met.table, ())
+                for each in self._looked_up().get(met.table, ())
                 # Behind the statement in its own partition a row is a later one, whatever its time says.
                 if each.event_time_us > met.event_time_us and not _stands_before(each.place, met.place)
             ),
             None,
         )
+
+    def stopped(self, name: TableName) -> int | None:
+        """The table that had the name when its schema was no longer known, and no other has it since."""
+        self._looked_up()
+        return self._stopped.get(name)
 
     def note(self, entry: TimelineEntry) -> None:
         """Notes the next entry of the walk, which is of a statement."""
@@ -69,10 +69,17 @@ class FormerTables:
         else:
             self._leave(entry, self._left)
 
+    def _looked_up(self) -> dict[TableName, list[Left]]:
+        if self._left is None:
+            self._left = {}
+            for entry in (*self._history.entries, *self._new):
+                self._leave(entry, self._left)
+        return self._left
+
     def _leave(self, entry: TimelineEntry, left: dict[TableName, list[Left]]) -> None:
         for edit in entry.edits:
             if isinstance(edit, CreateTable):
-                self._made(edit.snapshot, entry, left)
+                self._gets(edit.snapshot.name, edit.snapshot.table_id, entry, left)
             elif isinstance(edit, ForgetTable) and edit.table in self._ids:
                 self._stopped[edit.table] = self._ids[edit.table]
             elif isinstance(edit, ResumeTable):
@@ -81,14 +88,14 @@ class FormerTables:
                 ended = Left(edit.table_id, isinstance(edit, RenameTable), entry.place, entry.event_time_us)
                 left.setdefault(edit.table, []).append(ended)
                 if isinstance(edit, RenameTable):
-                    self._ids[edit.new] = edit.table_id
+                    self._gets(edit.new, edit.table_id, entry, left)
 
-    def _made(self, snapshot: Snapshot, entry: TimelineEntry, left: dict[TableName, list[Left]]) -> None:
-        """Notes a table that is made. One that had its name and stopped has no row from there on, though no edit drops it."""
-        stopped = self._stopped.pop(snapshot.name, None)
+    def _gets(self, name: TableName, table_id: int, entry: TimelineEntry, left: dict[TableName, list[Left]]) -> None:
+        """Notes that a table gets a name. One that had it and stopped has no row under it from there on, though no edit drops it."""
+        stopped = self._stopped.pop(name, None)
         if stopped is not None and entry.place is not None:
-            left.setdefault(snapshot.name, []).append(Left(stopped, False, entry.place, entry.event_time_us))
-        self._ids[snapshot.name] = snapshot.table_id
+            left.setdefault(name, []).append(Left(stopped, False, entry.place, entry.event_time_us))
+        self._ids[name] = table_id
 
 
 def _stands_before(statement: Place, row: Place) -> bool:

@@ -62,6 +62,7 @@ class MetSchemas:
         self._named: dict[tuple[str, TableName], int] = {}
         self._held_of = Counter(file for file, _ in self._last)
         self._ids: dict[TableName, set[int]] = {}
+        self._unknown: dict[tuple[str, TableName], tuple[SchemaMet, int]] = {}
 
     def table_of(self, met: SchemaMet, catalog: Catalog, stopped: int | None) -> tuple[Snapshot | None, bool] | None:
         """The table that the rows of *met* are of, and whether it had that name once; None: they come to nobody, which is noted.
@@ -75,6 +76,8 @@ class MetSchemas:
         if is_unknown or (latest is not None and latest.table_id == stopped):
             if stopped is not None:  # else its rows would be read under what its partition had before
                 self.passes_over(met, stopped)
+            elif (before := self._former.stopped(met.table)) is not None:
+                self._unknown.setdefault((met.place.file, met.table), (met, before))
             return None  # what it became is told, but not what became of its rows
         former = self._former.of(met)
         if former is None:
@@ -238,6 +241,8 @@ class MetSchemas:
 
     def _note(self, key: tuple[str, int], met: SchemaMet, number: int, snapshot: Snapshot | None) -> None:
         file, table_id = key
+        if (unknown := self._unknown.pop((file, met.table), None)) is not None:
+            self.passes_over(*unknown)  # else the plan would not know whose rows stand before those of this table
         passages = self._met.setdefault(key, [])
         held = self._last.get(key)
         named = file, met.table

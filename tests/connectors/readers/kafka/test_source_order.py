@@ -802,6 +802,30 @@ def test_a_row_of_a_renamed_table_that_comes_by_another_partition_stays_with_it(
     assert [{1: [12, 13]}, {2: [16]}, {1: [13], 2: [16, 17]}] == list(_plans(*steps, settings=settings))
 
 
+@pytest.mark.parametrize("anew", [("RENAME TABLE u TO t",), ("DROP TABLE t", MADE)], ids=["renamed", "made"])
+@pytest.mark.parametrize("limit_bytes", [None, 300])
+@pytest.mark.parametrize("others", ["t0", "t1"])
+def test_rows_of_a_table_that_stopped_in_an_earlier_plan_are_none_of_the_table_that_gets_its_name(
+    anew: tuple[str, ...], limit_bytes: int | None, others: str
+) -> None:
+    made = [_stated(10, 101, MADE), _stated(11, 102, "CREATE TABLE u (id INT PRIMARY KEY, a INT)")]
+    steps: list[list[Any]] = [
+        [(STATED, *made), ("t0", *_rows(12, second=103))],
+        [(STATED, _stated(13, 104, "ALTER TABLE t FROBNICATE"))],
+        [("t0", *_rows(14, second=105))],
+        [
+            (STATED, *(_stated(20 + at, 110, sql) for at, sql in enumerate(anew))),
+            ("t0", *_rows(15, 16, second=106)),
+            (others, *_rows(30, second=112)),
+        ],
+        [("t2", *_rows(17, second=107), *_rows(31, second=113))],
+    ]
+    *found, stopped = _plans(*steps, limit_bytes=limit_bytes)
+    new = 3 if MADE in anew else 2
+    assert [{1: [12]}, {new: [30]}, {new: [31]}] == [each for each in found if each]
+    assert {-1: [1]} == stopped
+
+
 def _truncate(number: int, second: int) -> Message:
     """As Debezium tells it among rows, with ``skipped.operations=none``."""
     _, value = _row(number, second, ("id", "a"))
