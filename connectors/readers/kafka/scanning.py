@@ -21,6 +21,7 @@ from connectors.readers.kafka.located.source_words import row_words
 from connectors.readers.kafka.locators import scanning_locator_of
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent, Watermark
 from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlace, place_of
+from connectors.readers.kafka.partitions import partition_of
 from connectors.readers.kafka.repeats import Newest, Places, Repeats, hash_of
 from connectors.readers.kafka.row_times import RowTimes
 from connectors.readers.kafka.source_order import SourceOrder
@@ -278,7 +279,7 @@ class TopicScan:
             stated = (
                 item.place.offset
                 for moment_us, item in self.found
-                if isinstance(item, Statement) and _partition(item.place) == at and moment_us >= first
+                if isinstance(item, Statement) and partition_of(item.place) == at and moment_us >= first
             )
             begins = (times.first_from(first) for (where, _), times in self._row_times.items() if where == at)
             ends[at] = min((*stated, *(offset for offset in begins if offset is not None), self._reached[at]))
@@ -362,7 +363,7 @@ class TopicScan:
         if not self._is_ordered or self._order.is_empty:
             return event.event_time_us
         words = np.array([place_of(value) or NO_PLACE], np.int64)
-        newest = partial(self._newest_before, _partition(place), place.offset)
+        newest = partial(self._newest_before, partition_of(place), place.offset)
         return int(self._order.moments(words, np.array([event.event_time_us], np.int64), place.gtid, newest)[0])
 
     def _newest_before(self, partition: Partition, offset: int) -> Newest:
@@ -435,7 +436,7 @@ class TopicScan:
         met: dict[tuple[Partition, TableName], list[SchemaMet]] = {}
         for _, item in self.found:
             if isinstance(item, SchemaMet):
-                met.setdefault((_partition(item.place), item.table), []).append(item)
+                met.setdefault((partition_of(item.place), item.table), []).append(item)
         times_us = {*stated_us, *(item.event_time_us for _, item in self.found if isinstance(item, Statement))}
         for key, row_times in self._row_times.items():
             told = {item.place.offset for item in met.get(key, ())}
@@ -495,8 +496,3 @@ class TopicScan:
             if self._reached[topic, number] > self._ranges[topic, number][0]
         }
         return {partition: mark for partition, mark in marks.items() if mark is not None}
-
-
-def _partition(place: Place) -> Partition:
-    topic, _, number = place.file.rpartition(":")
-    return topic, int(number)
