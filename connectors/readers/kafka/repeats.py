@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from connectors.readers.kafka.messages.source_places import SourcePlace
+from connectors.readers.kafka.messages.source_places import SourcePlace, hash_of_names, split_number
 from historian.plans.source_marks import ServerPass, SourceMark
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ __all__ = ["MOST_SEEN", "NOTHING", "Newest", "Places", "Repeats", "Told", "hash_
 MOST_SEEN = 4096
 """So many of the last changes of a partition are known, at most."""
 
-_MASK = (1 << 64) - 1
-_FIRST, _PRIME = 14695981039346656037, 1099511628211
 _MOST_WAITING_BYTES = 64 << 20
 _SECOND_US = 1_000_000
 _FILE_LIMIT, _OFFSET_BITS = 1 << 31, 32
@@ -358,28 +356,15 @@ def _place_of(payload_of: Callable[[bytes], Any], value: bytes) -> list[int] | N
         gtid, file, offset, row = source.get("gtid"), source["file"], int(source["pos"]), source.get("row") or 0
         if op == "r" or not isinstance(file, str):
             return None
-        base, digits = _split(file)
+        base, digits = split_number(file)
         count = int(digits)
         if gtid is None:
             if count >= _FILE_LIMIT or not 0 <= offset < 1 << _OFFSET_BITS:
                 return None
             server, number = "", (count << _OFFSET_BITS) + offset
         else:
-            server, digits = _split(gtid)
+            server, digits = split_number(gtid)
             number = int(digits)
-        found = _FIRST
-        for byte in (server + base).encode():
-            found = (found ^ byte) * _PRIME & _MASK
-        signed = found - (1 << 64) if found >> 63 else found
-        return [1, signed, number, count, offset, int(row)]
+        return [1, hash_of_names(server, base), number, count, offset, int(row)]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-
-
-def _split(text: str) -> tuple[str, str]:
-    """A text and the digits with which it ends. Raises ValueError where there are none, or too many."""
-    base = text.rstrip("0123456789")
-    digits = text[len(base) :]
-    if not 0 < len(digits) <= 18:
-        raise ValueError(text)
-    return base, digits

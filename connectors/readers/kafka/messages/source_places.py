@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["NO_PLACE", "SourcePlace", "numbers_of", "place_of"]
+__all__ = ["NO_PLACE", "SourcePlace", "hash_of_names", "numbers_of", "place_of", "split_number"]
 
 _MASK = (1 << 64) - 1
 _FIRST, _PRIME = 14695981039346656037, 1099511628211
@@ -41,7 +41,7 @@ class SourcePlace(NamedTuple):
     def of(cls, source: Any) -> SourcePlace | None:
         """That of a message's ``source``; None where it tells none."""
         try:
-            base, digits = _split(source["file"])
+            base, digits = split_number(source["file"])
             offset, server, gtid = source["pos"], source.get("server_id"), source.get("gtid")
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
@@ -58,7 +58,7 @@ class SourcePlace(NamedTuple):
         server, _, rest = text.partition("/")
         gtid, _, rest = rest.partition("/")
         file, _, offset = rest.rpartition(":")
-        place = cls(server, *_split(file), int(offset.removesuffix(_BY_SECOND)), gtid)
+        place = cls(server, *split_number(file), int(offset.removesuffix(_BY_SECOND)), gtid)
         return place._replace(by_second=offset.endswith(_BY_SECOND))
 
     def __str__(self) -> str:
@@ -67,13 +67,13 @@ class SourcePlace(NamedTuple):
 
     @property
     def log(self) -> int:
-        """As :func:`_hash_of`."""
-        return _hash_of(self.base, self.server)
+        """As :func:`hash_of_names`."""
+        return hash_of_names(self.base, self.server)
 
     @property
     def unnamed_log(self) -> int:
         """As :attr:`log` of what names no server."""
-        return _hash_of(self.base, "")
+        return hash_of_names(self.base, "")
 
     @property
     def at(self) -> int:
@@ -85,8 +85,8 @@ class SourcePlace(NamedTuple):
         """A hash of the server, and the transaction's number, as :func:`.kernels.sources.source_places` has them of rows."""
         if not self.gtid:
             return self.unnamed_log, self.at
-        server, digits = _split(self.gtid)
-        return _hash_of(server, self.base), int(digits)
+        server, digits = split_number(self.gtid)
+        return hash_of_names(server, self.base), int(digits)
 
 
 def numbers_of(files: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -111,7 +111,7 @@ def place_of(value: bytes) -> list[int] | None:
 
 
 @lru_cache(maxsize=1024)
-def _hash_of(first: str, second: str) -> int:
+def hash_of_names(first: str, second: str) -> int:
     """The FNV-1a hash of two texts, as a signed number."""
     found = _FIRST
     for byte in (first + second).encode():
@@ -119,7 +119,7 @@ def _hash_of(first: str, second: str) -> int:
     return found - (1 << 64) if found >> 63 else found
 
 
-def _split(text: str) -> tuple[str, str]:
+def split_number(text: str) -> tuple[str, str]:
     """A text and the digits with which it ends. Raises ValueError where there are none, or too many."""
     base = text.rstrip("0123456789")
     digits = text[len(base) :]
@@ -130,6 +130,6 @@ def _split(text: str) -> tuple[str, str]:
 
 def _ends_with_number(text: Any) -> bool:
     try:
-        return isinstance(text, str) and bool(_split(text))
+        return isinstance(text, str) and bool(split_number(text))
     except ValueError:
         return False
