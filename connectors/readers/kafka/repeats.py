@@ -10,7 +10,6 @@ Without GTIDs, a message does not say where its transaction begins or ends. Ther
 
 from __future__ import annotations
 
-import json
 import re
 from base64 import b64decode, b64encode
 from collections import deque
@@ -21,7 +20,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from connectors.readers.kafka.messages.source_places import SourcePlace, hash_of_names, split_number
+from connectors.readers.kafka.messages.source_places import (
+    SourcePlace,
+    hash_of_names,
+    payload_in_json,
+    split_number,
+)
 from historian.plans.source_marks import ServerPass, SourceMark
 
 if TYPE_CHECKING:
@@ -62,8 +66,8 @@ class Places:
         times_us: of the changes; ``ends``: how many bytes of each message end with its operation, 0: that is not told.
     """
 
-    def __init__(self, count: int, payload: Callable[[bytes], Any] | None = None) -> None:
-        self._payload = payload or _payload_of
+    def __init__(self, count: int, payload: Callable[[bytes], Any] = payload_in_json) -> None:
+        self._payload = payload
         self.words = np.zeros((count, 6), np.int64)
         self.times_us = np.zeros(count, np.int64)
         self.ends = np.zeros(count, np.int64)
@@ -341,11 +345,6 @@ def hash_of(value: bytes, _end: int = 0) -> int:
         return 0
     begin = value.find(b'"payload":') if is_with_schema else 0
     return int.from_bytes(blake2b(value[begin:end], digest_size=8).digest(), "little") or 1
-
-
-def _payload_of(value: bytes) -> Any:
-    message = json.loads(value)
-    return message["payload"] if isinstance(message.get("payload"), dict) else message
 
 
 def _place_of(payload_of: Callable[[bytes], Any], value: bytes) -> list[int] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from connectors.readers.base import SchemaMet, Statement
-from connectors.readers.kafka.avro.sent import AvroSent
 from connectors.readers.kafka.crossings import Crossings
-from connectors.readers.kafka.debezium.envelope import SERVER
-from connectors.readers.kafka.decoders import advice_of, decoder_of, has_source_order, has_source_places, has_statements
+from connectors.readers.kafka.decoders import advice_of, decoder_of, has_source_places, has_statements, sent_of
 from connectors.readers.kafka.formats.decoder import FlatDecoder
 from connectors.readers.kafka.located.batches import LocatedRows, interleaved, never, runs_of
 from connectors.readers.kafka.located.source_words import row_words
@@ -22,7 +20,7 @@ from connectors.readers.kafka.locators import scanning_locator_of
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent, Watermark
 from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlace, place_of
 from connectors.readers.kafka.partitions import partition_of
-from connectors.readers.kafka.repeats import Newest, Places, Repeats, hash_of
+from connectors.readers.kafka.repeats import Newest, Places, Repeats
 from connectors.readers.kafka.row_times import RowTimes
 from connectors.readers.kafka.source_order import SourceOrder
 from connectors.readers.kafka.statements_ahead import first_ahead, in_order
@@ -95,10 +93,9 @@ class TopicScan:
         self._promised_us: dict[Partition, int] = {}
         self._closed: dict[Partition, _Closed] = {}
         self._row_times: dict[tuple[Partition, TableName], RowTimes] = {}
-        self._sent = AvroSent(writers) if writers is not None and settings.format == "debezium_avro" else None
-        hashed: Callable[[bytes, int], int] = hash_of if self._sent is None else self._sent.hash_of
+        self._sent = sent_of(settings.format, writers)
         self._repeats = {
-            partition: Repeats((marks or {}).get(f"{partition[0]}:{partition[1]}"), hashed)
+            partition: Repeats((marks or {}).get(f"{partition[0]}:{partition[1]}"), self._sent.hash_of)
             for partition in (ranges if has_source_places(settings.format) else ())
         }
         self._repeated: dict[Partition, list[tuple[int, int]]] = {partition: [] for partition in ranges}
@@ -125,7 +122,7 @@ class TopicScan:
         self._order = SourceOrder() if order is None else order
         self._crossings = {at: Crossings(self._order, f"{at[0]}:{at[1]}") for at in ranges}
         self._taken: set[tuple[int | None, str, str, str]] = set()
-        self._is_ordered = bool(settings.schema_topic) and has_source_order(settings.format)
+        self._is_ordered = bool(settings.schema_topic)
         self._advice = advice_of(settings.format)
         self._keeps_unread = settings.keeps_unread
         self._passed_over: dict[Partition, Counter[str]] = {partition: Counter() for partition in ranges}
@@ -198,7 +195,7 @@ class TopicScan:
 
     def _take_batch(self, partition: Partition, batch: Batch) -> None:
         """Takes the next messages of a partition: where compiled code finds no other schema than the last one, it does no more."""
-        self._places = Places(len(batch), None if self._sent is None else self._sent.payload)
+        self._places = Places(len(batch), self._sent.payload)
         self._offsets = batch.offsets
         self._take_messages(partition, batch)
         if partition in self._repeats:
@@ -290,7 +287,7 @@ class TopicScan:
         if self._is_ordered and not self._order.is_empty:
             newest = partial(self._newest_before, partition, int(rows.offsets[0]))
             where = f"{partition[0]}:{partition[1]}"
-            moments_us = self._order.moments(row_words(rows, SERVER), rows.times, where, newest)
+            moments_us = self._order.moments(row_words(rows, self._sent.payload), rows.times, where, newest)
         self._note_read(partition, int(moments_us.max()))
         if promised_us := self._promised_us.get(partition, 0):
             late = rows.offsets[rows.times < promised_us]
@@ -355,14 +352,14 @@ class TopicScan:
         """Whether a statement among rows is one that the topic of statements has: it would be executed twice."""
         if not self._is_ordered or partition[0] == self._schema_topic:
             return False
-        words = place_of(value)
+        words = place_of(value, self._sent.payload)
         return words is not None and self._order.has(words)
 
     def _moment_us(self, event: Event | SqlEvent, value: bytes, place: Place) -> int:
         """The moment among statements of a change, or of a statement that stands among rows."""
         if not self._is_ordered or self._order.is_empty:
             return event.event_time_us
-        words = np.array([place_of(value) or NO_PLACE], np.int64)
+        words = np.array([place_of(value, self._sent.payload) or NO_PLACE], np.int64)
         newest = partial(self._newest_before, partition_of(place), place.offset)
         return int(self._order.moments(words, np.array([event.event_time_us], np.int64), place.gtid, newest)[0])
 

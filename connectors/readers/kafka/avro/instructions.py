@@ -27,6 +27,9 @@ _FACTS = {
     "source.pos": avro.OFFSET,
     "source.row": avro.EVENT_ROW,
 }
+_SERVER = "source.server_id"
+_FACTS_WITH_SERVER = {path: word for path, word in _FACTS.items() if word != avro.EVENT_ROW} | {_SERVER: avro.EVENT_ROW}
+"""Of a walk that finds the server's id in the place of the row in the event, which the order of a log does not need."""
 _TEXT, _INTEGER = ("string",), ("int", "long")
 _FACT_TYPES = {
     "op": _TEXT,
@@ -40,6 +43,7 @@ _PLACE_TYPES = {
     "source.file": _TEXT,
     "source.pos": _INTEGER,
     "source.row": _INTEGER,
+    _SERVER: _INTEGER,
 }
 """Of another type they say no place in a log, as other servers' do not."""
 _NEEDED = ("op", "source.db", "source.table")
@@ -62,10 +66,10 @@ class Unwalkable(Exception):
 
 
 class _Assembler:
-    """Makes the instructions of an envelope."""
+    """Makes the instructions of an envelope that find its *facts*, and its columns where these are *wanted*."""
 
-    def __init__(self, writer: Writer) -> None:
-        self._names = writer.names
+    def __init__(self, writer: Writer, facts: Mapping[str, int], *, wanted: bool) -> None:
+        self._names, self._facts, self._wanted = writer.names, facts, wanted
         self.code: list[list[int]] = []
         self.slots: dict[str, int] = {}
         self._found = set[str]()
@@ -93,12 +97,12 @@ class _Assembler:
 
     def _fact(self, path: str, kind: Any) -> None:
         """A part of the envelope that says what a message is, or says nothing of it."""
-        if path not in _FACTS or (path in _PLACE_TYPES and not self._is_of(kind, _PLACE_TYPES[path])):
+        if path not in self._facts or (path in _PLACE_TYPES and not self._is_of(kind, _PLACE_TYPES[path])):
             self._value(kind, _NOWHERE, 0)
             return
         if path in _FACT_TYPES and not self._is_of(kind, _FACT_TYPES[path]):
             raise Unwalkable(f"{path} of another type")
-        self._value(kind, avro.META + _FACTS[path], 0)
+        self._value(kind, avro.META + self._facts[path], 0)
 
     def _is_of(self, kind: Any, names: tuple[str, ...]) -> bool:
         return all(self._name_of(each) in ("null", *names) for each in (kind if isinstance(kind, list) else [kind]))
@@ -111,7 +115,7 @@ class _Assembler:
             raise Unwalkable("rows before and after of different columns")
         self.slots = slots
         for field in record["fields"]:
-            self._value(field["type"], slots[str(field["name"])], 0)
+            self._value(field["type"], slots[str(field["name"])] if self._wanted else _NOWHERE, 0)
 
     def _source(self, kind: Any) -> None:
         for field in self._record(kind)["fields"]:
@@ -172,14 +176,17 @@ class _Assembler:
             raise Unwalkable(f"a type {name}")
 
 
-def instructions_of(writer: Writer) -> tuple[NDArray[np.int64], dict[str, int]]:
+def instructions_of(writer: Writer, *, with_server: bool = False) -> tuple[NDArray[np.int64], dict[str, int]]:
     """The instructions of an envelope, and by name the column that a field of its rows goes to.
+
+    Args:
+        with_server: the server's id goes where the row in the event does, and columns go nowhere.
 
     Raises:
         Unwalkable: its messages are read one by one.
     """
     try:
-        made = _Assembler(writer)
+        made = _Assembler(writer, _FACTS_WITH_SERVER if with_server else _FACTS, wanted=not with_server)
     except (KeyError, TypeError, ValueError) as error:
         raise Unwalkable(repr(error)) from None
-    return np.array(made.code, np.int64), made.slots
+    return np.array(made.code, np.int64), {} if with_server else made.slots

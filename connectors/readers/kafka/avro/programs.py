@@ -28,12 +28,15 @@ _PLACE_SLOTS = np.arange(avro.PLACE_WORDS, dtype=np.int64)
 class AvroProgram:
     """Leads the walk over messages of one writer's schema and table, and holds the rows of the last one. Not for several threads at once.
 
-    *lone_updates*: an update without the row before it is its row alone. A :class:`connectors.readers.kafka.located.programs.RowProgram`.
+    *lone_updates*: an update without the row before it is its row alone; *with_server*: see :func:`instructions_of`.
+    A :class:`connectors.readers.kafka.located.programs.RowProgram`.
     """
 
-    def __init__(self, writer: Writer, known: Known, *, lone_updates: bool = False) -> None:
-        self.known, self._writer = known, writer
-        self._code, self.slots = instructions_of(writer)
+    def __init__(self, writer: Writer, known: Known, *, lone_updates: bool = False, with_server: bool = False) -> None:
+        self.known, self._writer, self._lone_updates = known, writer, lone_updates
+        self._again: AvroProgram | None = None
+        self._servers: NDArray[np.uint64] | None = None
+        self._code, self.slots = instructions_of(writer, with_server=with_server)
         self._facts = np.zeros(avro.META_WORDS, np.int64)
         self._state = np.zeros(avro.STATE_WORDS, np.int64)
         self._names = [
@@ -80,6 +83,7 @@ class AvroProgram:
         state[avro.TODO], state[avro.TODO_COUNT] = todo.ctypes.data, len(todo)
         state[avro.STATUS], state[avro.TIMES] = status.ctypes.data, times.ctypes.data
         state[avro.IMAGES_USED] = state[avro.ROWS_USED] = 0
+        self._servers = None
         locate_avro(state.ctypes.data)
 
     @property
@@ -99,6 +103,28 @@ class AvroProgram:
         at_values = (texts.address, self._row_places.ctypes.data, avro.PLACE_WORDS)
         source_places(*at_values, rows.ctypes.data, len(rows), _PLACE_SLOTS.ctypes.data, out.ctypes.data)
         return out
+
+    @property
+    def place_words(self) -> NDArray[np.uint64]:
+        """Of all rows of the last walk the words of their operation, and of what says where their changes stand."""
+        return self._row_places[: self.rows].view(np.uint64)
+
+    def source_words(
+        self,
+        texts: Texts,
+        meta: NDArray[np.int64],  # noqa: ARG002 as others
+        begin: int,
+        end: int,
+    ) -> list[NDArray[np.uint64]]:
+        """See :class:`connectors.readers.kafka.located.programs.RowProgram`."""
+        if self._servers is None:
+            again = self._again = self._again or AvroProgram(
+                self._writer, self.known, lone_updates=self._lone_updates, with_server=True
+            )
+            messages = np.unique(self.row_messages[: self.rows])
+            again.locate(texts, messages, np.zeros(len(texts), np.uint8), np.zeros(len(texts), np.int64))
+            self._servers = again.place_words[:, -1].copy()
+        return [*self.place_words[begin:end, :-1].T, self._servers[begin:end]]
 
     def ends(self, texts: Texts, begin: int, end: int) -> NDArray[np.int64]:
         """See :class:`connectors.readers.kafka.located.programs.RowProgram`."""

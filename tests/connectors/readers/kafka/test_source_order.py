@@ -8,7 +8,6 @@ import json
 import random
 from collections.abc import Generator, Mapping
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from connectors.readers.kafka.crossings import Crossings
 from connectors.readers.kafka.late_statements import with_passed
 from connectors.readers.kafka.located import batches as located_batches
 from connectors.readers.kafka.message_cache import Room
-from connectors.readers.kafka.messages import source_places
 from connectors.readers.kafka.messages.batch import Batch
 from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlace, place_of
 from connectors.readers.kafka.partitions import Partition
@@ -36,6 +34,7 @@ from historian.errors import SourceError
 from historian.positions import KAFKA, LogPosition, TopicOffsets
 from historian.positions.places import Place
 from historian.store import Store
+from logs.registered_events import RegisteredEvents
 from logs.topic_streams import Message, batch_of
 
 if TYPE_CHECKING:
@@ -129,6 +128,29 @@ class Topics:
 
 FROM_THE_START = LogPosition(flavor=KAFKA, gtids=str(TopicOffsets.of({})), file="", offset=0)
 SETTINGS = KafkaSettings(brokers="", topics=("t*",), schema_topic=STATED)
+IN_AVRO = replace(SETTINGS, format="debezium_avro")
+IN_JSON_SCHEMA = replace(SETTINGS, format="debezium_json_schema")
+IN_EACH_FORM = pytest.mark.parametrize(
+    "settings", [SETTINGS, IN_AVRO, IN_JSON_SCHEMA], ids=["JSON", "Avro", "JSON Schema"]
+)
+FORMS_AND_PATHS = [(SETTINGS, 0), (SETTINGS, 1_000_000), (IN_AVRO, 0), (IN_AVRO, 1_000_000), (IN_JSON_SCHEMA, 0)]
+IN_EACH_FORM_BY_EACH_PATH = pytest.mark.parametrize(
+    "settings, fewest_located",
+    FORMS_AND_PATHS,
+    ids=["JSON located", "JSON one by one", "Avro located", "Avro one by one", "JSON Schema"],
+)
+"""No compiled code reads JSON with a JSON Schema."""
+
+
+def _reader(settings: KafkaSettings, log: Log) -> tuple[KafkaReader, Topics]:
+    """A reader of topics with the events of *log* as *settings* have them, and these topics."""
+    registered = RegisteredEvents(settings.format)
+    log.events = [(at, registered.message(message)) for at, message in log.events]
+    topics = Topics(log)
+    reader = KafkaReader(settings)
+    reader._client = reader._administration = topics  # type: ignore[assignment]
+    reader._writers = registered.writers
+    return reader, topics
 
 
 def _tracker(reader: KafkaReader, store: Store) -> Tracker:
@@ -155,9 +177,7 @@ def _plans(
     """
     log = Log(random.Random(0), 0)
     log.events = [((topic, 0), message) for step in steps for topic, *messages in step for message in messages]
-    topics = Topics(log)
-    reader = KafkaReader(settings)
-    reader._client = reader._administration = topics  # type: ignore[assignment]
+    reader, topics = _reader(settings, log)
     with contextlib.closing(Store.open("sqlite://")) as store:
         tracker = _tracker(reader, store)
         number = 0
@@ -179,18 +199,19 @@ def _plans(
             yield {-1: [table_id for table_id, *_ in store.stopped()]}
 
 
-@pytest.mark.parametrize("fewest_located", [0, 1_000_000], ids=["located", "one by one"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "settings, fewest_located, seed",
+    [(*each, seed) for each in FORMS_AND_PATHS for seed in range(6 if each[0] is SETTINGS else 3)],
+    ids=lambda each: each.format if isinstance(each, KafkaSettings) else str(each),
+)
 def test_rows_are_on_the_side_of_each_statement_on_which_the_log_has_them(
-    seed: int, fewest_located: int, monkeypatch: pytest.MonkeyPatch
+    settings: KafkaSettings, fewest_located: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(located_batches, "FEWEST_LOCATED", fewest_located)
     numbers = random.Random(seed)
     log = Log(numbers, 120)
-    topics = Topics(log)
+    reader, topics = _reader(settings, log)
     limit_bytes = numbers.choice([3_000, 8_000, 1 << 20])
-    reader = KafkaReader(KafkaSettings(brokers="", topics=("t*",), schema_topic=STATED))
-    reader._client = reader._administration = topics  # type: ignore[assignment]
     segments: dict[int, tuple[int, int]] = {}
     values: dict[int, dict[int, int]] = {}
     number = 0
@@ -338,26 +359,28 @@ def test_times_decide_where_statement_and_row_tell_microseconds_unless_gtids_sho
 
 
 @pytest.mark.parametrize("behind", [0, 1], ids=["one plan", "another plan"])
-@pytest.mark.parametrize("fewest_located", [0, 1_000_000], ids=["located", "one by one"])
+@IN_EACH_FORM_BY_EACH_PATH
 def test_rows_of_a_log_that_was_begun_anew_are_refused(
-    fewest_located: int, behind: int, monkeypatch: pytest.MonkeyPatch
+    settings: KafkaSettings, fewest_located: int, behind: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(located_batches, "FEWEST_LOCATED", fewest_located)
     made = _stated(10, 100, "CREATE TABLE t (id INT PRIMARY KEY, a INT)"), _stated(502, 102, "TRUNCATE TABLE t")
     columns = ("id", "a")
     rows = [_row(501, 101, columns), _row(503, 103, columns), _row(51, 900, columns), _row(52, 901, columns)]
-    plans = _plans([(STATED, *made), ("t0", *rows[: 4 - 2 * behind])], [("t0", *rows[4 - 2 * behind :])])
+    steps = [(STATED, *made), ("t0", *rows[: 4 - 2 * behind])], [("t0", *rows[4 - 2 * behind :])]
+    plans = _plans(*steps, settings=settings)
     if behind:
         assert {1: [501, 503]} == next(plans)
     with pytest.raises(SourceError, match=r"begun anew.*t0:0.*offset 104 of file 5"):
         next(plans)
 
 
-def test_what_is_sent_again_is_no_log_that_was_begun_anew() -> None:
+@IN_EACH_FORM
+def test_what_is_sent_again_is_no_log_that_was_begun_anew(settings: KafkaSettings) -> None:
     made = _stated(10, 100, "CREATE TABLE t (id INT PRIMARY KEY, a INT)"), _stated(15, 100, "TRUNCATE TABLE t")
     rows = [_row(number, second, ("id", "a")) for number, second in ((12, 105), (14, 100), (16, 101), (12, 105))]
     later = [_row(number, second, ("id", "a")) for number, second in ((14, 100), (16, 101), (17, 106))]
-    plans = _plans([(STATED, *made), ("t0", *rows)], [("t0", *later)])
+    plans = _plans([(STATED, *made), ("t0", *rows)], [("t0", *later)], settings=settings)
     # That of 16 may be another one, as it is the last.
     assert [{1: [12, 14, 16]}, {1: [16, 17]}] == [
         {table: sorted(set(ids)) for table, ids in each.items()} for each in plans
@@ -371,15 +394,18 @@ def _rows(*numbers: int, second: int = 104) -> list[Message]:
     return [_row(number, second, ("id", "a")) for number in numbers]
 
 
+@IN_EACH_FORM
 @pytest.mark.parametrize("sql", ["TRUNCATE TABLE t", "DROP TABLE t"])
-def test_a_table_stops_that_a_statement_empties_which_comes_later_than_rows_behind_it(sql: str) -> None:
+def test_a_table_stops_that_a_statement_empties_which_comes_later_than_rows_behind_it(
+    sql: str, settings: KafkaSettings
+) -> None:
     steps: list[list[Any]] = [
         [(STATED, CREATED), ("t0", *_rows(11))],
         [("t0", *_rows(14))],
         [(STATED, _stated(13, 104, sql))],
         [("t0", *_rows(15))],
     ]
-    assert [{1: [11]}, {1: [14]}, {}, {}, {-1: [1]}] == list(_plans(*steps))
+    assert [{1: [11]}, {1: [14]}, {}, {}, {-1: [1]}] == list(_plans(*steps, settings=settings))
 
 
 @pytest.mark.parametrize(
@@ -455,16 +481,17 @@ def _copied(number: int, second: int, key: int) -> Message:
     return _rows(key)[0][0], _compact(message)
 
 
-@pytest.mark.parametrize("fewest_located", [0, 1_000_000], ids=["located", "one by one"])
+@IN_EACH_FORM_BY_EACH_PATH
 def test_rows_of_a_snapshot_are_before_statements_behind_its_place_though_they_are_read_later(
-    fewest_located: int, monkeypatch: pytest.MonkeyPatch
+    settings: KafkaSettings, fewest_located: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(located_batches, "FEWEST_LOCATED", fewest_located)
     truncated, elsewhere = _stated(20, 103, "TRUNCATE TABLE t"), _stated(21, 104, "TRUNCATE TABLE elsewhere")
     copied = [_copied(12, second, key) for second, key in ((102, 1), (103, 2), (104, 3), (106, 4))]
     step = [(STATED, CREATED, truncated, elsewhere), ("t0", *copied, *_rows(22, second=107))]
-    assert [{1: [1, 2, 3, 4, 22]}] == list(_plans(step))
-    topics = _plans([(STATED, CREATED), ("t0", *_rows(11))], [(STATED, truncated), ("t0", *copied, *_rows(22))])
+    assert [{1: [1, 2, 3, 4, 22]}] == list(_plans(step, settings=settings))
+    steps = [(STATED, CREATED), ("t0", *_rows(11))], [(STATED, truncated), ("t0", *copied, *_rows(22))]
+    topics = _plans(*steps, settings=settings)
     assert [{1: [11]}, {1: [1, 2, 3, 4, 22]}] == list(topics)
 
 
@@ -511,9 +538,9 @@ def test_offsets_that_begin_anew_within_a_file_are_refused() -> None:
         order.check_goes_on(words[2:], np.array([101 * S]), Newest(7, 0, (2 << 32) + 4_294_967_200, 101 * S), "t:0")
 
 
-@pytest.mark.parametrize("fewest_located", [0, 1_000_000], ids=["located", "one by one"])
+@IN_EACH_FORM_BY_EACH_PATH
 def test_rows_of_another_server_between_those_of_one_go_by_their_own(
-    fewest_located: int, monkeypatch: pytest.MonkeyPatch
+    settings: KafkaSettings, fewest_located: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(located_batches, "FEWEST_LOCATED", fewest_located)
     key, value = _row(13, 106, ("id", "a"))
@@ -524,7 +551,7 @@ def test_rows_of_another_server_between_those_of_one_go_by_their_own(
         [("t0", *rows)],
     ]
     # That of the other server was written later than the statement, for all that its time says.
-    assert {1: [13, 21]} == list(_plans(*steps))[-1]
+    assert {1: [13, 21]} == list(_plans(*steps, settings=settings))[-1]
 
 
 def test_what_is_read_once_more_has_its_statements_though_the_history_has_later_ones() -> None:
@@ -644,7 +671,8 @@ def _told_by_microsecond(message: Message, time_us: int, gtid: str) -> Message:
     return key, _compact(found)
 
 
-def test_rows_are_on_their_side_of_a_statement_that_another_replica_tells() -> None:
+@IN_EACH_FORM
+def test_rows_are_on_their_side_of_a_statement_that_another_replica_tells(settings: KafkaSettings) -> None:
     sql = "ALTER TABLE t RENAME COLUMN a TO b", "DROP TABLE t"
     first = _told_by_microsecond(CREATED, 90 * S + 1, "uuid:40")
     renamed = _told_by_microsecond(_stated(500, 100, sql[0]), 100 * S + 7, "uuid:50")
@@ -666,42 +694,44 @@ def test_rows_are_on_their_side_of_a_statement_that_another_replica_tells() -> N
                 (STATED, renamed, dropped),
                 ("t0", _told_by_microsecond(_row(92, 0, ("id", "b")), 300 * S + 1, "uuid:62")),
             ],
+            settings=settings,
         )
     )
 
 
-def _counted(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Messages whose place is looked up in their JSON, from now on."""
-    looked_up: list[bytes] = []
-
-    def loads(text: bytes) -> Any:
-        looked_up.append(text)
-        return json.loads(text)
-
-    monkeypatch.setattr(source_places, "json", SimpleNamespace(loads=loads))
-    return looked_up
+def _scan_of(name: str, messages: list[Message], order: SourceOrder) -> tuple[TopicScan, list[Message]]:
+    """A scan of messages of one partition, and these as the format *name* has them."""
+    registered = RegisteredEvents(name)
+    made = [registered.message(each) for each in messages]
+    settings = KafkaSettings(brokers="", topics=("t0",), schema_topic=STATED, format=name)
+    return TopicScan({("t0", 0): (0, len(made))}, settings, registered.writers, order=order), made
 
 
+@pytest.mark.parametrize("name", ["debezium_json", "debezium_avro"])
 @pytest.mark.parametrize("kind", ["snapshot", "without GTIDs", "with GTIDs"])
 def test_places_of_rows_that_follow_each_other_are_found_without_looking_at_each(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    statements = [_stated(2000, 102, "TRUNCATE TABLE elsewhere")]
     rows = [_copied(12, 100 + number // 100, number) for number in range(300)]
     if kind != "snapshot":
         rows = [_row(number, 101, ("id", "a")) for number in range(300, 600)]
     if kind == "with GTIDs":
         rows = [_told_by_microsecond(row, 101 * S + number, f"uuid:{number}") for number, row in enumerate(rows)]
-    settings = KafkaSettings(brokers="", topics=("t0",), schema_topic=STATED)
-    scan = TopicScan({(STATED, 0): (0, 1), ("t0", 0): (0, len(rows))}, settings)
-    scan.take((STATED, 0), batch_of(statements))
-    looked_up = _counted(monkeypatch)
-    scan.take(("t0", 0), batch_of(rows))
+    scan, messages = _scan_of(name, rows, SourceOrder([(102 * S, str(_place(2000)))]))
+    looked_up: list[bytes] = []
+    payload_of = scan._sent.payload
+
+    def counted(value: bytes) -> Any:
+        looked_up.append(value)
+        return payload_of(value)
+
+    monkeypatch.setattr(scan, "_sent", scan._sent._replace(payload=counted))
+    scan.take(("t0", 0), batch_of(messages))
     assert 1 <= len(looked_up) < 10
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("name", ["debezium_json", "debezium_json_schemaless"])
+@pytest.mark.parametrize("name", ["debezium_json", "debezium_json_schemaless", "debezium_avro"])
 def test_places_are_the_same_whether_rows_are_located_or_looked_at_one_by_one(
     name: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -732,12 +762,10 @@ def test_places_are_the_same_whether_rows_are_located_or_looked_at_one_by_one(
         return times_us
 
     monkeypatch.setattr(SourceOrder, "moments", noted)
-    order = SourceOrder([(1, str(_place(1)))])
-    settings = KafkaSettings(brokers="", topics=("t0",), schema_topic=STATED, format=name)
-    scan = TopicScan({("t0", 0): (0, len(messages))}, settings, order=order)
+    scan, sent = _scan_of(name, messages, SourceOrder([(1, str(_place(1)))]))
     monkeypatch.setattr(scan, "_moment_us", lambda *_: 1)
     monkeypatch.setattr(Crossings, "of", lambda *_: [])
-    scan.take(("t0", 0), batch_of(messages))
+    scan.take(("t0", 0), batch_of(sent))
     expected = [list(place_of(value or b"") or NO_PLACE) for _, value in messages]
     # What tells no schema is inferred from a message that is read alone.
     assert expected[int(name == "debezium_json_schemaless") :] == np.concatenate(found_words).tolist()
@@ -863,7 +891,11 @@ def _without_schema(message: Message) -> Message:
 SCHEMALESS = replace(SETTINGS, format="debezium_json_schemaless")
 
 
-@pytest.mark.parametrize("settings", [SETTINGS, SCHEMALESS], ids=["schemas", "schemaless"])
+@pytest.mark.parametrize(
+    "settings",
+    [SETTINGS, SCHEMALESS, IN_AVRO, IN_JSON_SCHEMA],
+    ids=["schemas", "schemaless", "Avro", "JSON Schema"],
+)
 def test_a_truncate_among_rows_is_executed_once_though_a_statement_of_its_second_comes_before_it_is_sent_again(
     settings: KafkaSettings,
 ) -> None:
@@ -1091,7 +1123,11 @@ def test_a_row_from_before_a_swap_of_columns_that_is_sent_again_has_the_columns_
 # ---- a TRUNCATE among rows of several partitions ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("settings", [SETTINGS, replace(SETTINGS, schema_topic="")], ids=["statements", "rows alone"])
+@pytest.mark.parametrize(
+    "settings",
+    [SETTINGS, replace(SETTINGS, schema_topic=""), IN_AVRO, IN_JSON_SCHEMA],
+    ids=["statements", "rows alone", "Avro", "JSON Schema"],
+)
 @pytest.mark.parametrize(
     "number, second, stops", [(21, 111, True), (21, 110, True), (14, 110, False), (14, 104, False)]
 )
