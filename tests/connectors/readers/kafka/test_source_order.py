@@ -8,6 +8,7 @@ import json
 import random
 from collections.abc import Generator, Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from connectors.readers.base import Bound, Statement
 from connectors.readers.kafka import reader as kafka_reader
 from connectors.readers.kafka.client import KafkaSettings
 from connectors.readers.kafka.crossings import Crossings
+from connectors.readers.kafka.debezium import schema_changes
 from connectors.readers.kafka.late_statements import with_passed
 from connectors.readers.kafka.located import batches as located_batches
 from connectors.readers.kafka.message_cache import Room
@@ -282,6 +284,26 @@ def _place(number: int, server: int = 3, gtid: str | None = None) -> SourcePlace
     found = SourcePlace.of(_source(number, 0, server, gtid))
     assert found is not None
     return found
+
+
+def test_statements_with_places_follow_those_that_an_earlier_release_placed_by_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, renamed = _stated(10, 100, MADE), _stated(13, 103, "ALTER TABLE t RENAME COLUMN a TO b")
+    made = _told_by_microsecond(made, 100 * S + 1, "uuid:10")
+    renamed = _told_by_microsecond(renamed, 103 * S + 1, "uuid:13")
+    rows = [
+        _told_by_microsecond(_row(number, 0, ("id", column)), second * S + 1, f"uuid:{number}")
+        for number, column, second in ((11, "a", 101), (12, "a", 104), (14, "b", 102), (15, "b", 105))
+    ]
+    executed = list[str]()
+    steps: list[list[Any]] = [[(STATED, made), ("t0", *rows[:1])], [(STATED, renamed), ("t0", *rows[1:])]]
+    plans = _plans(*steps, settings=IN_AVRO, executed=executed)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(schema_changes, "SourcePlace", SimpleNamespace(of=lambda _: None))
+        assert {1: [11]} == next(plans)
+    assert [{1: [12, 14, 15]}] == list(plans)
+    assert ["CREATE", "ALTER"] == [sql.split()[0] for sql in executed]
 
 
 def test_a_statement_is_known_again_by_its_place_and_by_what_the_history_has_of_it() -> None:
@@ -874,11 +896,16 @@ def test_a_truncate_among_rows_does_not_overtake_a_statement_that_waits(others: 
     assert ({(STATED, 0): 1, ("t0", 0): 1, ("t1", 0): 0} if others else None) == scan.waiting_ends()
 
 
-def test_a_truncate_among_rows_stands_where_the_log_has_it_among_statements_of_its_second() -> None:
+@IN_EACH_FORM
+def test_a_truncate_among_rows_stands_where_the_log_has_it_among_statements_of_its_second(
+    settings: KafkaSettings,
+) -> None:
     renamed = _stated(15, 101, "RENAME TABLE t TO old, u TO t")
-    scan = TopicScan({(STATED, 0): (0, 2), ("t0", 0): (0, 3)}, SETTINGS)
-    scan.take((STATED, 0), batch_of([CREATED, renamed]))
-    scan.take(("t0", 0), batch_of([*_rows(11, second=101), _truncate(13, 101), _truncate(17, 101)]))
+    registered = RegisteredEvents(settings.format)
+    scan = TopicScan({(STATED, 0): (0, 2), ("t0", 0): (0, 3)}, settings, registered.writers)
+    scan.take((STATED, 0), batch_of([registered.message(each) for each in (CREATED, renamed)]))
+    rows = [*_rows(11, second=101), _truncate(13, 101), _truncate(17, 101)]
+    scan.take(("t0", 0), batch_of([registered.message(each) for each in rows]))
     assert [(STATED, 0), ("t0", 0), ("t0", 1), (STATED, 1), ("t0", 2)] == [
         (item.place.file.partition(":")[0], item.place.offset) for item in scan.in_order()
     ]
