@@ -6,8 +6,6 @@ import json
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from connectors.readers.kafka.debezium.times import time_us
 from connectors.readers.kafka.messages.source_places import place_of
 from historian.errors import UnsupportedEvent
@@ -72,8 +70,7 @@ class Crossings:
             at_us = time_us(message.get("payload", message)["source"], self._where, _unlike)
         except UnsupportedEvent:
             return None  # who reads it tells, or leaves it to the dead letters
-        moments = self._order.moments(np.array([words], np.int64), np.array([at_us], np.int64), self._where)
-        return bisect_right(moments_us, int(moments[0]))
+        return bisect_right(moments_us, self._order.moment(words, at_us, self._where))
 
 
 def _unlike(where: str, found: str) -> UnsupportedEvent:

@@ -359,9 +359,9 @@ class TopicScan:
         """The moment among statements of a change, or of a statement that stands among rows."""
         if not self._is_ordered or self._order.is_empty:
             return event.event_time_us
-        words = np.array([place_of(value, self._sent.payload) or NO_PLACE], np.int64)
+        words = place_of(value, self._sent.payload) or NO_PLACE
         newest = partial(self._newest_before, partition_of(place), place.offset)
-        return int(self._order.moments(words, np.array([event.event_time_us], np.int64), place.gtid, newest)[0])
+        return self._order.moment(words, event.event_time_us, place.gtid, newest)
 
     def _newest_before(self, partition: Partition, offset: int) -> Newest:
         """How far a partition has come before the message at *offset*."""

@@ -11,7 +11,7 @@ another log, times decide, or the run ends where these are told by the second an
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -119,6 +119,30 @@ class _Log:
         if place.gtid and self.servers[at] == server:
             return number > self.numbers[at]
         return time_us // _SECOND_US > self.moments_us[at] // _SECOND_US
+
+    def moment(self, words: Sequence[int], time_us: int) -> int | None:
+        """As :meth:`SourceOrder.moments` of one row of this log; None where its GTID or its time may show another one."""
+        place = (words[1] << _FILE_AT) + min(words[2], (1 << _FILE_AT) - 1)
+        stated = self.columns.of_servers.get(words[4])
+        if stated is not None:
+            at = int(np.searchsorted(stated.places, place, "right"))
+            if not stated.least[at] <= words[5] <= stated.most[at]:
+                return None
+        is_told_alone, second = time_us % _SECOND_US == 0, time_us // _SECOND_US
+        goes_by_place = stated is not None or (is_told_alone and words[4] != 0)
+
+        def follows(at: int) -> bool:
+            is_of_second = is_told_alone and self.moments_us[at] // _SECOND_US == second
+            return goes_by_place or self.by_second[at] or is_of_second
+
+        behind, count = bisect_right(self.places, place), len(self.places)
+        found_us = time_us
+        if behind < count and follows(behind):
+            highest = self.moments_us[behind] - 1
+            if not (is_told_alone or self.by_second[behind]) and second > highest // _SECOND_US + 1:
+                return None
+            found_us = min(time_us, highest)
+        return max(found_us, self.moments_us[behind - 1]) if behind and follows(behind - 1) else found_us
 
     def came_before(self, place: SourcePlace, time_us: int, *, by_second: bool, but: Collection[int]) -> bool:
         """Whether a statement has a lower number of a GTID than another one of its server, and is no later: that came behind it.
@@ -298,6 +322,21 @@ class SourceOrder:
                     found=f"offset {int(words[mine, 4][is_anew][0])} of file {int(words[mine, 3][is_anew][0])}",
                     next_step=_ANOTHER,
                 )
+
+    def moment(self, words: Sequence[int], time_us: int, where: str, newest: Callable[[], Newest] | None = None) -> int:
+        """That of one row, as :meth:`moments` has it of many: sooner where all statements are of one log and nothing shows another one."""
+        number, log = next(iter(self._logs.items()), (0, None))
+        if (
+            log is not None
+            and len(self._logs) == 1
+            and not self._apart
+            and words[0]
+            and words[3] in (number, log.unnamed)
+        ):
+            found_us = log.moment(words, time_us)
+            if found_us is not None:
+                return found_us
+        return int(self.moments(np.array([words], np.int64), np.array([time_us], np.int64), where, newest)[0])
 
     def moments(
         self,

@@ -6,8 +6,9 @@ import contextlib
 import itertools
 import json
 import random
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -719,6 +720,45 @@ def test_rows_are_on_their_side_of_a_statement_that_another_replica_tells(settin
             settings=settings,
         )
     )
+
+
+def _asked(moment: Callable[[], Any]) -> int | str:
+    """What a question for a moment is answered by: the moment, or the error."""
+    try:
+        return int(np.ravel(moment())[0])
+    except SourceError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_moment_of_a_row_is_the_one_that_it_has_among_others(seed: int) -> None:
+    numbers = random.Random(seed)
+    servers, domains = (3, 4) if seed % 3 == 0 else (3,), ("uuid:", "other:", "")
+
+    def told(number: int, unit_us: int) -> tuple[str | None, int]:
+        """A GTID and a time that mostly go on with places."""
+        gtid = numbers.choice(domains)
+        off = numbers.choice((0, 0, 0, 0, -7, 7))
+        late = numbers.choice((0, 0, 0, 40))
+        time_us = 100 * S + (number + off + late) * S // 4
+        return f"{gtid}{number + off}" if gtid else None, time_us // unit_us * unit_us
+
+    order, units = SourceOrder(), (S,) if seed % 2 else (1, 1, S)
+    for number in sorted(numbers.sample(range(20, 90), 8)):
+        gtid, time_us = told(number, numbers.choice(units))
+        place = _place(number, numbers.choice(servers), gtid)
+        with contextlib.suppress(SourceError):
+            order.state(place, time_us + (numbers.choice(units) == 1), "dbz:0:0")
+    answers = list[int | str]()
+    for number in numbers.choices(range(10, 100), k=60):
+        gtid, time_us = told(number, numbers.choice(units))
+        words = _words(number, 0, numbers.choice((*servers, 0, 9)), gtid)
+        words = numbers.choice((words, words, words, list(NO_PLACE), [*words[:4], 0, 0]))
+        newest = numbers.choice((None, lambda: NOTHING, partial(Newest, words[4], 50, 0, 100 * S)))
+        answers.append(_asked(partial(order.moment, words, time_us, "t:0", newest)))
+        several = np.array([words], np.int64), np.array([time_us], np.int64)
+        assert answers[-1] == _asked(partial(order.moments, *several, "t:0", newest))
+    assert len(set(answers)) > 5
 
 
 def _scan_of(name: str, messages: list[Message], order: SourceOrder) -> tuple[TopicScan, list[Message]]:
