@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from connectors.readers.kafka.messages.source_places import (
+    NOTHING,
+    Newest,
     SourcePlace,
     hash_of_names,
     payload_in_json,
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
     from connectors.readers.kafka.messages.batch import Texts
 
-__all__ = ["MOST_SEEN", "NOTHING", "Newest", "Places", "Repeats", "Told", "hash_of"]
+__all__ = ["MOST_SEEN", "Places", "Repeats", "Told", "hash_of"]
 
 MOST_SEEN = 4096
 """So many of the last changes of a partition are known, at most."""
@@ -43,19 +45,6 @@ _SECOND_US = 1_000_000
 _FILE_LIMIT, _OFFSET_BITS = 1 << 31, 32
 _SENT = re.compile(rb'"op": ?"[a-z]"(, ?"ts_[mun]s": ?(\d+|null))*(, ?"transaction": ?null)?}}?')
 """What stands in a message from its operation on."""
-
-
-class Newest(NamedTuple):
-    """Of the newest change the server, the transaction's number, and the place as a number; the latest time of all, UTC microseconds."""
-
-    server: int
-    number: int
-    place: int
-    time_us: int
-
-
-NOTHING = Newest(0, 0, 0, 0)
-"""Where no change came."""
 
 
 class Places:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from connectors.readers.kafka.client import Client, KafkaSettings
-from connectors.readers.kafka.partitions import Partition
+from connectors.readers.kafka.messages.partitions import Partition
 from databases.kafka import Kafka
 from databases.registry import Registry
 

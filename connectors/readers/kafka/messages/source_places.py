@@ -12,7 +12,17 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["NO_PLACE", "SourcePlace", "hash_of_names", "numbers_of", "payload_in_json", "place_of", "split_number"]
+__all__ = [
+    "NOTHING",
+    "NO_PLACE",
+    "Newest",
+    "SourcePlace",
+    "hash_of_names",
+    "numbers_of",
+    "payload_in_json",
+    "place_of",
+    "split_number",
+]
 
 _MASK = (1 << 64) - 1
 _FIRST, _PRIME = 14695981039346656037, 1099511628211
@@ -88,6 +98,19 @@ class SourcePlace(NamedTuple):
             return self.unnamed_log, self.at
         server, digits = split_number(self.gtid)
         return hash_of_names(server, self.base), int(digits)
+
+
+class Newest(NamedTuple):
+    """Of the newest change the server, the transaction's number, and the place as a number; the latest time of all, UTC microseconds."""
+
+    server: int
+    number: int
+    place: int
+    time_us: int
+
+
+NOTHING = Newest(0, 0, 0, 0)
+"""Where no change came."""
 
 
 def numbers_of(files: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ from historian.errors import UnsupportedEvent
 
 if TYPE_CHECKING:
     from connectors.readers.kafka.messages.batch import Batch
-    from connectors.readers.kafka.source_order import SourceOrder
+    from connectors.readers.kafka.statements.source_order import SourceOrder
 
 __all__ = ["Crossings"]
 

@@ -18,18 +18,18 @@ import pytest
 from connectors.readers.base import Bound, Statement
 from connectors.readers.kafka import reader as kafka_reader
 from connectors.readers.kafka.client import KafkaSettings
-from connectors.readers.kafka.crossings import Crossings
 from connectors.readers.kafka.debezium import schema_changes
-from connectors.readers.kafka.late_statements import with_passed
 from connectors.readers.kafka.located import batches as located_batches
 from connectors.readers.kafka.message_cache import Room
 from connectors.readers.kafka.messages.batch import Batch
-from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlace, place_of
-from connectors.readers.kafka.partitions import Partition
+from connectors.readers.kafka.messages.partitions import Partition
+from connectors.readers.kafka.messages.source_places import NO_PLACE, NOTHING, Newest, SourcePlace, place_of
 from connectors.readers.kafka.reader import KafkaReader
-from connectors.readers.kafka.repeats import NOTHING, Newest, Places, Repeats
+from connectors.readers.kafka.repeats import Places, Repeats
 from connectors.readers.kafka.scanning import TopicScan
-from connectors.readers.kafka.source_order import SourceOrder
+from connectors.readers.kafka.statements.crossings import Crossings
+from connectors.readers.kafka.statements.late import with_passed
+from connectors.readers.kafka.statements.source_order import SourceOrder
 from connectors.tracking.tracker import Tracker
 from historian.changelog.operations import physical_name
 from historian.ddl import StatementContext
@@ -788,6 +788,7 @@ def test_places_of_rows_that_follow_each_other_are_found_without_looking_at_each
         return payload_of(value)
 
     monkeypatch.setattr(scan, "_sent", scan._sent._replace(payload=counted))
+    monkeypatch.setattr(scan._statements, "_payload_of", counted)
     scan.take(("t0", 0), batch_of(messages))
     assert 1 <= len(looked_up) < 10
 
