@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from connectors.readers.kafka.messages.source_places import (
+    FILE_LIMIT,
+    INTEGER_LIMIT,
     NOTHING,
     Newest,
     SourcePlace,
@@ -42,7 +44,7 @@ MOST_SEEN = 4096
 
 _MOST_WAITING_BYTES = 64 << 20
 _SECOND_US = 1_000_000
-_FILE_LIMIT, _OFFSET_BITS = 1 << 31, 32
+_OFFSET_BITS = 32
 _SENT = re.compile(rb'"op": ?"[a-z]"(, ?"ts_[mun]s": ?(\d+|null))*(, ?"transaction": ?null)?}}?')
 """What stands in a message from its operation on."""
 
@@ -342,12 +344,12 @@ def _place_of(payload_of: Callable[[bytes], Any], value: bytes) -> list[int] | N
         payload = payload_of(value)
         source, op = payload["source"], payload["op"]
         gtid, file, offset, row = source.get("gtid"), source["file"], int(source["pos"]), source.get("row") or 0
-        if op == "r" or not isinstance(file, str):
+        if op == "r" or not isinstance(file, str) or not all(abs(each) < INTEGER_LIMIT for each in (offset, int(row))):
             return None
         base, digits = split_number(file)
         count = int(digits)
         if gtid is None:
-            if count >= _FILE_LIMIT or not 0 <= offset < 1 << _OFFSET_BITS:
+            if count >= FILE_LIMIT or not 0 <= offset < 1 << _OFFSET_BITS:
                 return None
             server, number = "", (count << _OFFSET_BITS) + offset
         else:

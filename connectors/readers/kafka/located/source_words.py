@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from connectors.readers.kafka.kernels import layout as at
-from connectors.readers.kafka.messages.source_places import NO_PLACE, place_of
+from connectors.readers.kafka.messages.source_places import FILE_LIMIT, NO_PLACE, place_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +34,9 @@ def row_words(rows: LocatedRows, payload_of: Callable[[bytes], Any]) -> NDArray[
     found = np.column_stack((held[:, 0], held[:, 3], held[:, 4], np.zeros(len(held), np.int64), held[:, 1], held[:, 2]))
     words = program.source_words(texts, rows.meta, rows.begin, rows.end)
     servers = words[-1]
-    is_told, alone = held[:, 0] != 0, np.zeros(len(held), np.bool_)
+    # What no server has is no place among statements.
+    is_told = (held[:, 0] != 0) & (held[:, 3] < FILE_LIMIT) & (held[:, 4] >= 0)
+    alone = np.zeros(len(held), np.bool_)
     follows = _same(texts, [servers]) & (held[1:, 1] == held[:-1, 1]) & is_told[:-1]
     begins = is_told & np.concatenate(([True], ~follows))
     logs: dict[tuple[int, int, bytes], int | None] = {}

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "FILE_LIMIT",
+    "INTEGER_LIMIT",
     "NOTHING",
     "NO_PLACE",
     "Newest",
@@ -28,6 +30,10 @@ _MASK = (1 << 64) - 1
 _FIRST, _PRIME = 14695981039346656037, 1099511628211
 _FILE_AT = 32
 _BY_SECOND = "s"
+FILE_LIMIT = 1 << 31
+"""No server numbers its files so far."""
+INTEGER_LIMIT = 1 << 63
+"""No integer of a source is so great."""
 NO_PLACE = (0, 0, 0, 0, 0, 0)
 """Of a row that tells none."""
 
@@ -56,7 +62,7 @@ class SourcePlace(NamedTuple):
             offset, server, gtid = source["pos"], source.get("server_id"), source.get("gtid")
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
-        if type(offset) is not int or offset < 0:
+        if type(offset) is not int or not 0 <= offset < INTEGER_LIMIT or int(digits) >= FILE_LIMIT:
             return None
         # A snapshot reads no log that names one: its rows have the id 0.
         told = str(server) if type(server) is int and server else ""
