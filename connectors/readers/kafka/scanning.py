@@ -214,9 +214,6 @@ class TopicScan:
                         first.append(int(np.searchsorted(batch.offsets, rows.offsets[telling[0]])))
         self._look_at(partition, batch, first)
 
-    def _note_read(self, partition: Partition, moment_us: int) -> None:
-        self._read_us[partition] = max(self._read_us.get(partition, 0), moment_us)
-
     def _note_times(self, partition: Partition, rows: LocatedRows) -> None:
         self._statements.note_rows(partition, rows, partial(self._newest_before, partition, int(rows.offsets[0])))
         if promised_us := self._promised_us.get(partition, 0):
