@@ -82,7 +82,13 @@ def test_a_batch_from_a_place_that_the_files_do_not_hold_is_refused(place: str) 
 
 @pytest.mark.parametrize(
     "place",
-    ["3e11fa47-71ca-11e1-9e33-c80aa9429562:4", f"{SERVER}:1-99999", f"{SERVER}:99999", "binlog.000009:4", "other.000001:4"],
+    [
+        "3e11fa47-71ca-11e1-9e33-c80aa9429562:4",
+        f"{SERVER}:1-99999",
+        f"{SERVER}:99999",
+        "binlog.000009:4",
+        "other.000001:4",
+    ],
 )
 @pytest.mark.parametrize("table", ["", "shop.coupons"])
 def test_a_batch_to_a_place_that_the_log_does_not_hold_is_refused_with_where_the_log_ends(
