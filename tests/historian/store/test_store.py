@@ -179,15 +179,15 @@ def test_the_names_of_tables_that_one_entry_made_take_steps_that_grow_with_their
         connection.set_progress_handler(lambda: steps.append(100) or 0, 100)
 
     taken = []
-    for tables in (200, 800):
-        with closing(Store.open(f"sqlite:///{tmp_path}/{tables}.db")) as store:
-            store.record((capture(*(create(i, f"t{i}", "a", first=i) for i in range(1, tables + 1))),), END)
-            event.listen(Engine, "connect", counted)
-            try:
+    event.listen(Engine, "connect", counted)
+    try:
+        for tables in (200, 800):
+            with closing(Store.open(f"sqlite:///{tmp_path}/{tables}.db")) as store:
+                store.record((capture(*(create(i, f"t{i}", "a", first=i) for i in range(1, tables + 1))),), END)
                 steps.clear()
                 assert tables == len(store.table_names(range(1, tables + 1)))
-            finally:
-                event.remove(Engine, "connect", counted)
-            taken.append(sum(steps))
+                taken.append(sum(steps))
+    finally:
+        event.remove(Engine, "connect", counted)
     few, many = taken
     assert 0 < many < 6 * few
