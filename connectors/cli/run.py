@@ -89,8 +89,8 @@ def _configured(files: list[Path]) -> list[PipelineConfig]:
         except ConfigError as error:
             errors.append(error)
     if errors:
-        for error in errors[:-1]:
-            tell_error(error)
+        for each in errors[:-1]:
+            tell_error(each)
         raise errors[-1]
     return configs
 
