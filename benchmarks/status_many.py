@@ -3,7 +3,7 @@
 A connector copied many tables, and its last plan changed a hundred of them. The same is asked of one that knows no others, side by side.
 ``idle_tables_status``: seconds of all that people and Prometheus ask again and again: `historian status` as text and as JSON, ``/status`` and ``/metrics``.
 ``idle_tables_memory``: resident memory at most of a process that looks so and holds the history as a run does, with the versions of what changes.
-What lists all tables grows with them, and is printed alone: ``historian status --all``, and with ``--page`` the page.
+What looks at all tables grows with them, and is printed alone: ``historian status --all``, and with ``--page`` the page, of a run and with all tables.
 Run: ``python benchmarks/status_many.py [--few 100] [--idle 100000] [--rounds 5] [--page]``. Prints what it does, and last one JSON object.
 """
 
@@ -35,7 +35,7 @@ from connectors.monitoring.looking import HeldStore, Looks
 from connectors.monitoring.retention import KeptLog
 from connectors.monitoring.store_metrics import StoreMetrics
 from connectors.monitoring.targets import TargetNotes
-from connectors.page.page import Page
+from connectors.page.page import MOST_LISTED, Page
 from databases.stores import a_plan
 from historian.plans.plans import PlannedTable, TableCopy
 from historian.schema.edits import CreateTable
@@ -130,6 +130,7 @@ def measured(directory: Path, few: int, rounds: int, *, with_page: bool) -> dict
             assert few == len(versions) <= captured
             timed("status --all", lambda: json.dumps(looks.state(lists_all=True)))
             if with_page:
+                timed("page of a run", lambda: Page(config, most=MOST_LISTED).html(store, looks.state(lists_all=True)))
                 timed("page", lambda: Page(config).html(store, looks.state(lists_all=True)))
     seconds = {name: statistics.median(each[1:] or each) for name, each in taken.items()}
     return {

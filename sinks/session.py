@@ -150,7 +150,7 @@ def sessions_beside(spark: SparkSession) -> Callable[[], SparkSession]:
             "the Spark session has no Delta, which cannot be added to a session that runs",
             expected=f"spark.sql.extensions with {DELTA_EXTENSION}, and Delta's jars",
             found=f"spark.sql.extensions={said.get('spark.sql.extensions', '')}",
-            next_step="make the session with pyspark_historian.session.local_session(), or with the settings of "
+            next_step="make the session with pyspark_historian.session.local_session(), which takes a master too; see "
             "docs/how-to/run-on-a-cluster.md",
         )
     conf = spark.newSession().conf

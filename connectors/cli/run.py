@@ -57,7 +57,7 @@ def run(
     if len(files) != 1 or configs != files:
         if until is not None:
             raise typer.BadParameter("give --until with one configuration alone")
-        _run_together([configured(file) for file in files], once=once)
+        _run_together(_configured(files), once=once)
         return
     [config] = files
     settings = configured(config)
@@ -78,6 +78,21 @@ def _files(path: Path) -> list[Path]:
     if not found:
         raise ConfigError("there is nothing to run", problems=("expected *.yaml files",), where=str(path))
     return found
+
+
+def _configured(files: list[Path]) -> list[PipelineConfig]:
+    """The configurations in *files*. What is wrong with each of them is told, and the command ends with the last error."""
+    configs, errors = [], []
+    for file in files:
+        try:
+            configs.append(configured(file))
+        except ConfigError as error:
+            errors.append(error)
+    if errors:
+        for each in errors[:-1]:
+            tell_error(each)
+        raise errors[-1]
+    return configs
 
 
 def _run_together(configs: list[PipelineConfig], *, once: bool) -> None:

@@ -35,7 +35,7 @@ from connectors.monitoring.observer import Observer, Observers
 from connectors.monitoring.retention import KeptLog
 from connectors.monitoring.store_metrics import StoreMetrics
 from connectors.page.html import security_policy
-from connectors.page.page import Page
+from connectors.page.page import MOST_LISTED, Page
 from historian.errors import ConfigError, HistorianError
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Watched:
         metrics.registry.register(StoreMetrics(config, tables=limits.max_tables, kept_s=kept_s, store=store))
         metrics.registry.register(MemoryMetrics())
         health = Health.of(limits, metrics)
-        page = Page(config, live=True)
+        page = Page(config, live=True, most=MOST_LISTED)
         looks = Looks(config, store, kept_s)
         state, whole = _Remembered(looks.state), _Remembered(partial(looks.state, lists_all=True))
         shown = _Remembered(lambda: _page(store, page, whole()))

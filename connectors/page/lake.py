@@ -7,7 +7,7 @@ without one as AWS's own tools do: by environment, profile or the machine's role
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -113,23 +113,28 @@ class LakeReader:
         self._rows: dict[str, tuple[PlainTable, list[dict[str, Any]]]] = {}
         self._failed: dict[str, tuple[float, str]] = {}
 
-    def look(self, targets: Iterable[Mapping[str, Any]]) -> LakeFacts:
-        """What lakes tell now, and of *targets*, which are rows of the connector's state."""
+    def look(self, targets: Iterable[Mapping[str, Any]], tables: Collection[str] | None = None) -> LakeFacts:
+        """What lakes tell now, and of *targets*, which are rows of the connector's state; sizes of these *tables* alone, None: of all."""
         rows = [target for target in targets if target["target"]]
         roots = self._roots(rows)
-        tables: dict[int, RecordedTable] = {}
+        recorded: dict[int, RecordedTable] = {}
         by_path: dict[str, RecordedTable] = {}
         repairs: list[dict[str, Any]] = []
         unread = [f"where {lake} is was not noted yet; the next run does" for lake in self._unplaced(rows)]
         for root in roots:
             try:
-                self._read(root, tables, by_path, repairs)
+                self._read(root, recorded, by_path, repairs)
             except HistorianError as error:
                 unread.append(str(error))
         facts = LakeFacts(
-            tables=tables, by_path=by_path, repairs=repairs, unread="; ".join(unread), roots=tuple(self._configured())
+            tables=recorded,
+            by_path=by_path,
+            repairs=repairs,
+            unread="; ".join(unread),
+            roots=tuple(self._configured()),
         )
-        paths = dict.fromkeys(path for row in rows for path in facts.paths(row) if path.rpartition("/")[0] in roots)
+        sized = rows if tables is None else [row for row in rows if row["table"] in tables]
+        paths = dict.fromkeys(path for row in sized for path in facts.paths(row) if path.rpartition("/")[0] in roots)
         readable = [path for path in paths if path.rpartition("/")[0] not in self._failed]
         with ThreadPoolExecutor(_THREADS) as pool:
             found = dict(zip(readable, pool.map(self._size, readable), strict=True))

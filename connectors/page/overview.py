@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from historian.history.history import History
     from historian.store import Store
 
-__all__ = ["HistoryFacts", "overview"]
+__all__ = ["HistoryFacts", "not_up_to_date", "overview"]
 
 _TARGET_FACTS = ("target", "kind", "plan", "position", "made", "behind", "writer", "stopped", "ended")
 _COPY_STATES = {
@@ -94,6 +94,18 @@ def overview(
         "copies": list(state["copies"]),
         "cut": _cut(targets),
     }
+
+
+def not_up_to_date(state: Mapping[str, Any], targets: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Names of the tables that are stopped, are copied, or have a target that is behind, some of them more than once.
+
+    Args:
+        state: as of :func:`overview`; *targets*: its.
+    """
+    newest = max((target["plan"] for target in targets), default=0)
+    yield from (row["table"] for row in state["stopped"])
+    yield from (row["table"] for row in state["copies"] if row["state"] != "done")
+    yield from (row["table"] for row in targets if row["stopped"] or (not row["ended"] and row["plan"] < newest))
 
 
 class _Standing:

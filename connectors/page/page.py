@@ -9,12 +9,13 @@ import zlib
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
 from connectors.page.authors import Authors
 from connectors.page.html import written_page
 from connectors.page.lake import LakeReader
-from connectors.page.overview import HistoryFacts, overview
+from connectors.page.overview import HistoryFacts, not_up_to_date, overview
 from connectors.page.timelines import timeline
 
 if TYPE_CHECKING:
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from historian.history.versions import Version
     from historian.store import Store
 
-__all__ = ["Page"]
+__all__ = ["MOST_LISTED", "Page"]
+
+MOST_LISTED = 2_000
+"""Tables on the page of a run: that of all is as large as they are many, and each look would make it anew."""
 
 _LEVEL = 4
 """Of zlib: a higher one costs more time than it saves bytes."""
@@ -36,11 +40,15 @@ class Page:
 
     Args:
         live: whether a run serves it, which then says so.
+        most: of more captured tables so many are listed: those that are not up to date go first, then those that changed last. None: all are.
     """
 
-    def __init__(self, config: PipelineConfig, *, live: bool = False) -> None:
+    def __init__(self, config: PipelineConfig, *, live: bool = False, most: int | None = None) -> None:
         self._config = config
         self._live = live
+        self._most = most
+        self._first: frozenset[str] = frozenset()
+        self._left_out = 0
         self._lakes = LakeReader(config)
         self._lock = threading.Lock()
         self._generation: object = None
@@ -58,19 +66,23 @@ class Page:
             StoreError: the store cannot be read.
         """
         with self._lock:
-            known = [] if store is None else self._tables(store)
-            blobs = [blob for _, _, blob in known]
             targets = state["targets"] if isinstance(state["targets"], list) else []
-            lake = self._lakes.look(targets)
+            first = frozenset() if self._most is None else frozenset(not_up_to_date(state, targets))
+            known = [] if store is None else self._tables(store, first)
+            blobs = [blob for _, _, blob in known]
+            listed = {facts["name"] for _, facts, _ in known} if self._left_out else None
+            lake = self._lakes.look(targets, listed)
             data = overview(self._config, store, self._whole, state, [(i, facts) for i, facts, _ in known], lake)
         found = [{**row, "system_time": row["system_time"].isoformat(timespec="seconds")} for row in lake.repairs]
-        data |= {"live": self._live, "repairs": found, "unread": lake.unread}
+        data |= {"live": self._live, "repairs": found, "unread": lake.unread, "left_out": self._left_out}
         return written_page(data, blobs)
 
-    def _tables(self, store: Store) -> list[tuple[int, dict[str, Any], str]]:
-        """Captured tables: id, facts for the list, and the squeezed timeline."""
+    def _tables(self, store: Store, first: frozenset[str]) -> list[tuple[int, dict[str, Any], str]]:
+        """Captured tables, those of the names *first* in any case: id, facts for the list, and the squeezed timeline."""
         last, generation = store.last_number(), (store.generation(), store.horizon())
-        if self._whole is None or generation != self._generation or last != self._whole.last_number:
+        is_known = self._whole is not None and generation == self._generation and last == self._whole.last_number
+        if not is_known or (self._left_out and first != self._first):
+            self._first = first
             if generation != self._generation:
                 self._made.clear()
             with _without_garbage(is_large=last > _MANY):
@@ -86,13 +98,23 @@ class Page:
     def _timelines(self, history: History) -> Iterator[tuple[int, tuple[int, dict[str, Any], str]]]:
         authors = Authors(history.tables)
         origin = history.first_number
-        for table_id in history.table_ids:
+        for table_id in history.table_ids if self._most is None else self._chosen(history, self._most):
             versions = history.read_versions(table_id)
             if not versions or not any(map(self._config.source.tables, {version.name for version in versions})):
                 continue
             mark = hash((origin, tuple(version.number for version in versions)))
             held = self._made.get(table_id)
             yield table_id, held if held is not None and held[0] == mark else (mark, *_made(versions, authors))
+
+    def _chosen(self, history: History, most: int) -> list[int]:
+        """Ids of the captured tables that are listed, ascending."""
+        captured = [
+            (str(names[-1]) in self._first, number, table_id)
+            for table_id, number, names in history.changed()
+            if any(map(self._config.source.tables, names))
+        ]
+        self._left_out = max(0, len(captured) - most)
+        return sorted(table_id for _, _, table_id in nlargest(most, captured))
 
 
 def _made(versions: tuple[Version, ...], authors: Authors) -> tuple[dict[str, Any], str]:

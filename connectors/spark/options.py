@@ -5,20 +5,23 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connectors.config import BinlogFilesSource, KafkaSource, ServerSource, load_config, parse_config, parse_value
 from connectors.tracking.first_schema import begins_with_copies, place_of
-from historian.errors import ConfigError
+from historian.errors import ConfigError, PositionUnknown, SourceError
+from historian.history.prefix import covers
+from historian.positions import parse_position
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
     from connectors.readers.base import Reader
     from connectors.tracking.tracker import Tracker
     from historian.plans.plans import Plan
+    from historian.positions import LogPosition
 
 __all__ = ["OPTIONS", "SourceOptions", "source_options"]
 
@@ -141,6 +144,8 @@ class SourceOptions:
             begin = tracker.history.first_number if number == 0 else tracker.stored(number).version
             if self.end is None:
                 tracker.stop_at_present_end()
+            else:
+                _check_held(tracker.reader, self.end)
             found = []
             while (following := tracker.plan_after(number, limit_bytes=limit_bytes, until=self.end)) is not None:
                 found.append(following)
@@ -160,6 +165,26 @@ class SourceOptions:
     def batch_bytes(self) -> int:
         """How much of the log one plan takes at most."""
         return self.configuration().run.max_batch_bytes
+
+
+def _check_held(reader: Reader, text: str) -> None:
+    """Raises :class:`SourceError` where the log does not hold the position *text*: a batch would read to the log's end for it."""
+    wanted, end = parse_position(text, reader.flavor), reader.end()
+    with suppress(PositionUnknown):  # a file of another log
+        if covers(end, wanted) or _is_behind_last(reader, end, wanted):
+            return
+    raise SourceError(
+        'the log does not hold the position of the option "to"',
+        where=text,
+        expected="a position up to the log's end",
+        found=f"a log that ends at {end}{f', which is {end.at}' if wanted.file and end.gtids else ''}",
+        next_step='name a position that the log holds; without "to" a batch ends where the log does',
+    )
+
+
+def _is_behind_last(reader: Reader, end: LogPosition, wanted: LogPosition) -> bool:
+    """Whether *wanted* lies among events behind the log's last transaction, as the one that closes a file."""
+    return wanted.file == end.file != "" and wanted.offset - end.offset <= reader.waiting_bytes(end)
 
 
 def source_options(options: Mapping[str, str], *, streaming: bool | None = None) -> SourceOptions:
@@ -209,9 +234,9 @@ def _named_configurations(given: Mapping[str, str], keys: Mapping[str, str]) -> 
 
 
 def _batch_problems(given: Mapping[str, str]) -> list[str]:
-    """What says nothing to a batch, and would be taken for a bound."""
-    instead = {"until": "to", "after_plan": "from"}
-    return [f"expected with readStream only @ $.{key} (say {instead[key]})" for key in instead if key in given]
+    """What says nothing to a batch, and would be taken for a bound; with a name the batch would have the schema of that stream."""
+    instead = {"until": "say to", "after_plan": "say from", "name": "a batch has none"}
+    return [f"expected with readStream only @ $.{key} ({instead[key]})" for key in instead if key in given]
 
 
 def _stream_problems(given: Mapping[str, str], keys: Mapping[str, str]) -> list[str]:

@@ -35,9 +35,10 @@ class Facets(Notes):
                 mine = edits.c.table_id.in_(wanted[begin : begin + _AT_ONCE])
                 newest = select(edits.c.table_id, func.max(edits.c.number).label("number")).where(mine)
                 last = newest.group_by(edits.c.table_id).subquery()
+                # The sum keeps SQLite from going through all edits of the entry, which may have made every table, for each table.
                 query = (
                     select(edits.c.table_id, edits.c.database_name, edits.c.table_name)
-                    .join(last, and_(edits.c.table_id == last.c.table_id, edits.c.number == last.c.number))
+                    .join(last, and_(edits.c.table_id == last.c.table_id, edits.c.number + 0 == last.c.number))
                     .order_by(edits.c.part)
                 )
                 found |= {int(i): TableName(database, name) for i, database, name in connection.execute(query)}

@@ -145,7 +145,8 @@
     const wanted = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     shown = data.tables.map((_, index) => index).filter((index) => wanted.every((word) => words[index].includes(word)));
     shown.sort((a, b) => ORDERS[sort.value](data.tables[a], data.tables[b]) || a - b);
-    count.textContent = shown.length === data.tables.length ? `${number(shown.length)} tables` : `${number(shown.length)} of ${number(data.tables.length)} tables`;
+    const all = data.tables.length + data.left_out;
+    count.textContent = shown.length === all ? `${number(all)} tables` : `${number(shown.length)} of ${number(all)} tables`;
     tables.set(shown.length, open ? shown.indexOf(open.index) : -1);
   }
   let searches = 0;
@@ -188,7 +189,7 @@
     let index = data.tables.findIndex((table) => id ? table.id === id : table.name === name && table.state !== "dropped");
     if (index < 0) index = data.tables.findIndex((table) => table.name === name);
     if (index < 0) index = data.tables.findIndex((table) => table.names.includes(name));
-    if (index < 0) { open = null; overview(`There is no captured table ${name}.`); return; }
+    if (index < 0) { open = null; overview(`There is no captured table ${name}${data.left_out ? " among those that are listed" : ""}.`); return; }
     const wanted = Number(parts.get("version"));
     if (!open || open.index !== index) {
       const line = await timeline(index);
@@ -223,6 +224,7 @@
     const states = STATES.map((state) => [state, data.tables.filter((table) => table.state === state).length]).filter(([, n]) => n);
     const parts = [make("h2", data.connector)];
     if (problem) parts.push(make("p", problem, "note"));
+    if (data.left_out) parts.push(make("p", `${number(data.tables.length)} of ${number(data.tables.length + data.left_out)} captured tables are listed: first those that are not up to date, then those that changed last. \`historian page\` lists all.`, "note"));
     parts.push(facts([
       ["source", data.source], ["sinks", data.sinks.join(", ")], ["tables", states.map(([state, n]) => `${number(n)} ${state}`).join(", ") || "none yet"],
       ["last plan", data.plan ? `${data.plan.number}, made ${data.plan.made}, to ${data.plan.end}` : "none yet"], ["tracked to", data.tracked],

@@ -174,6 +174,17 @@ def test_a_run_without_a_sink_is_refused(tmp_path: Path) -> None:
     assert (result.exit_code, result.stderr.splitlines()[-1]) == (ExitCode.USAGE, "  - missing @ $.sinks")
 
 
+def test_of_several_configurations_all_that_cannot_be_used_are_told_of(tmp_path: Path) -> None:
+    for name, text in (("one", "name: one\n"), ("two", "name: [\n"), ("three", "name: three\nsinks: 7\n")):
+        (tmp_path / f"{name}.yaml").write_text(text)
+
+    result = _run("run", tmp_path, "--once")
+
+    assert (ExitCode.USAGE, []) == (result.exit_code, [*tmp_path.glob("*.db")])
+    for name in ("one", "two", "three"):
+        assert f"{name}.yaml" in result.stderr
+
+
 @pytest.mark.parametrize("command", [("status",), ("schemas", "list")])
 def test_a_connector_that_has_not_run_has_no_history(tmp_path: Path, command: tuple[str, ...]) -> None:
     file = tmp_path / "shop.yaml"

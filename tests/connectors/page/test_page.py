@@ -182,6 +182,55 @@ def test_a_page_grows_with_its_history_and_says_what_is_stopped(tmp_path: Path) 
     assert (2, snapshot_of(1, "t", "a", "b").name.table) == (after["entries"], "t")
 
 
+def test_of_many_tables_those_are_listed_that_are_not_up_to_date_and_those_that_changed_last(tmp_path: Path) -> None:
+    config = load_config(_config(tmp_path))
+    page, whole = Page(config, most=3), Page(config)
+    with closing(Store.open(config.history.store)) as store:
+        store.record([capture(*(create(i, f"t{i}", "a", first=i) for i in range(1, 8)))], position(f"{A}:1"))
+        changes = [
+            statement(number, f"{A}:{number}", RenameColumn(table=table(f"t{i}"), column_id=i, old="a", new="b"))
+            for number, i in enumerate((6, 1, 5, 3), 2)
+        ]
+        store.record(changes, position(f"{A}:1-5"))
+        state = connector_state(config, store)
+        targets = [_target(f"shop.t{i}", f"{tmp_path}/lake/shop_t{i}") for i in range(1, 8)]
+        quiet, _ = _read(page.html(store, state | {"targets": targets}))
+        targets[6]["plan"] -= 1
+        behind, blobs = _read(page.html(store, state | {"targets": targets}))
+        stopped = [{"table": "shop.t2", "position": "", "reason": "a test"}]
+        also, _ = _read(page.html(store, state | {"targets": targets, "stopped": stopped}))
+        everything, _ = _read(whole.html(store, state | {"targets": targets}))
+
+    names = [[each["name"] for each in data["tables"]] for data in (quiet, behind, also, everything)]
+    assert [
+        ["shop.t1", "shop.t3", "shop.t5"],
+        ["shop.t3", "shop.t5", "shop.t7"],
+        ["shop.t2", "shop.t3", "shop.t7"],
+    ] == names[:3]
+    assert [f"shop.t{i}" for i in range(1, 8)] == names[3]
+    assert [4, 4, 4, 0] == [data["left_out"] for data in (quiet, behind, also, everything)]
+    assert [2, 2, 1] == [len(blob["versions"]) for blob in blobs]
+    # What all hold is told of all.
+    assert 7 == quiet["cut"]["targets"]
+
+
+def test_what_changed_last_is_told_without_its_versions() -> None:
+    log = random_log(Random(9), 40)
+    history = History.of(log.entries)
+    with closing(Store.open("sqlite://")) as store:
+        store.record(log.entries[:20], log.entries[19].position)
+        read = store.history()
+    for entry in log.entries[20:]:
+        read.record(entry)
+
+    for known in (history, read):
+        assert [
+            (i, versions[-1].number, versions[-1].name, {version.name for version in versions})
+            for i in history.table_ids
+            for versions in [history.versions_of(i)]
+        ] == [(i, number, names[-1], {*names}) for i, number, names in known.changed()]
+
+
 def test_versions_that_are_read_once_are_the_same_and_not_kept(tmp_path: Path) -> None:
     entries = random_log(Random(5), 40).entries
     with closing(Store.open(f"sqlite:///{tmp_path}/store.db")) as store:

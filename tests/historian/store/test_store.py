@@ -15,11 +15,12 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import Engine, event
 
 from databases.stores import END, START, a_plan
 from historian.errors import ConfigError, StoreError
 from historian.store import Store
-from models.timelines import A, position, random_log
+from models.timelines import A, capture, create, position, random_log
 
 
 def test_a_snapshot_that_many_plans_need_is_stored_once(tmp_path: Path) -> None:
@@ -169,3 +170,24 @@ def test_a_killed_writer_leaves_whole_records(tmp_path: Path, after: int) -> Non
     assert list(range(1, 2 * last)) == [entry.number for entry in entries]
     assert position(f"{A}:1-{last}", 1000 * last) == resolved
     assert last - said in {0, 1}
+
+
+def test_the_names_of_tables_that_one_entry_made_take_steps_that_grow_with_their_number(tmp_path: Path) -> None:
+    steps: list[int] = []
+
+    def counted(connection: sqlite3.Connection, _: object) -> None:
+        connection.set_progress_handler(lambda: steps.append(100) or 0, 100)
+
+    taken = []
+    event.listen(Engine, "connect", counted)
+    try:
+        for tables in (200, 800):
+            with closing(Store.open(f"sqlite:///{tmp_path}/{tables}.db")) as store:
+                store.record((capture(*(create(i, f"t{i}", "a", first=i) for i in range(1, tables + 1))),), END)
+                steps.clear()
+                assert tables == len(store.table_names(range(1, tables + 1)))
+                taken.append(sum(steps))
+    finally:
+        event.remove(Engine, "connect", counted)
+    few, many = taken
+    assert 0 < many < 6 * few

@@ -39,7 +39,7 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
     ["connectors.cli.terminal.sessions", "connectors.pipeline.run", "pyspark.testing.utils", "sinks.delta"]
 )
-_LONGEST_S = 300
+_LONGEST_S = 600
 
 
 def run_killed(config: Path, place: str, *uses: str, **environment: str) -> str:
