@@ -59,7 +59,16 @@ record: sync  ## Record the demo's binlog anew, from a real MySQL server
 
 .PHONY: test
 test: jvm servers $(classes)  ## Run all tests, on real servers (PYTEST_ARGS=... goes to pytest; WORKERS=0: in one process)
-	@$(pytest) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=15 $(PYTEST_ARGS)
+	@$(pytest) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=15 --junitxml=build/tests.xml $(PYTEST_ARGS)
+	@$(support) $(python) tests/support/shares.py build/tests.xml $(WORKERS)
+
+.PHONY: test-kafka
+test-kafka: sync  ## Run the tests of topics, and say how long they take
+	@$(MAKE) test PYTEST_ARGS="$$($(support) $(python) tests/support/shares.py kafka) $(PYTEST_ARGS)"
+
+.PHONY: test-cluster
+test-cluster: sync  ## The same of clusters, object storage, the Spark source, and many connectors
+	@$(MAKE) test PYTEST_ARGS="$$($(support) $(python) tests/support/shares.py cluster) $(PYTEST_ARGS)"
 
 .PHONY: unit
 unit: sync  ## Run the tests that need neither a server nor Spark
@@ -127,7 +136,7 @@ wheel-test: sync  ## Build the wheel, install it into a clean environment, use i
 	@cd build/wheel && UV_TOOL_DIR=$$PWD/tools UV_TOOL_BIN_DIR=$$PWD/bin uv tool install --quiet dist/*.whl
 	@cd build/wheel && bin/historian --version >/dev/null
 	@cp -r pyproject.toml tests docs build/wheel/ && uv pip install --quiet --python build/wheel/venv/bin/python --group test
-	@cd build/wheel && venv/bin/python -m pytest -q -n $(WORKERS) tests/historian
+	@cd build/wheel && venv/bin/python -m pytest -q -n $(WORKERS) -m "not soak and not hypothesis" tests/historian
 	@echo "wheel-test: $$(ls build/wheel/dist) installs and runs"
 
 .PHONY: audit

@@ -23,6 +23,7 @@ from databases.kafka import Kafka, start_kafka
 from databases.server_builds import BUILDS
 from databases.servers import Server, server_at, start_server
 from historian.store import engine
+from lakes.few_rows import as_for_few_rows
 from lakes.java_classes import java_options
 
 if TYPE_CHECKING:
@@ -38,17 +39,33 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 # This process's and that of processes started by it.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
 
+_FILES = pytest.StashKey[dict[str, set[Path]]]()
 SERVER_FIXTURES = {*BUILDS, "server", "fresh_server", "postgres", "kafka"}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what needs a server or Spark, so that ``-m "not server and not spark"`` leaves the quick tests."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks what needs a server or Spark, so that ``-m "not server and not spark"`` leaves the quick tests.
+
+    Of several processes that share files of tests those come last, so that all processes end together.
+    """
+    long = set()
     for item in items:
         needs = set(getattr(item, "fixturenames", ()))
         if needs & SERVER_FIXTURES or _asks_for_a_server(item):
             item.add_marker("server")
+            long.add(item.path)
         if "spark" in needs:
             item.add_marker("spark")
+            long.add(item.path)
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: item.path not in long)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Keeps which files have tests, of those that are to run, that need a server or Spark."""
+    session.config.stash[_FILES] = {
+        name: {item.path for item in session.items if item.get_closest_marker(name)} for name in ("server", "spark")
+    }
 
 
 def _asks_for_a_server(item: pytest.Item) -> bool:
@@ -81,34 +98,24 @@ def _servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Servers]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _as_new(_servers: _Servers) -> None:
-    """Each file of tests finds servers without databases and with a new log, whatever ran before it."""
-    for server in _servers.values():
+def _as_new(request: pytest.FixtureRequest, _servers: _Servers) -> None:
+    """Each file of tests that takes a server finds all without databases and with a new log, whatever ran before it."""
+    takes_some = request.path in request.config.stash[_FILES]["server"]
+    for server in _servers.values() if takes_some else ():
         if server.directory is not None:
             server.clear()
 
 
-_FEW_ROWS = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-}
-
-
 @pytest.fixture(scope="module")
 def few_rows(spark: SparkSession) -> Iterator[None]:
-    """Spark interprets expressions and plans a query once, which for a few rows is a sixth of the processor time less."""
-    for name, value in _FEW_ROWS.items():
-        spark.conf.set(name, value)
-    yield
-    for name in _FEW_ROWS:
-        spark.conf.unset(name)
+    """Spark is set for queries of few rows."""
+    with as_for_few_rows(spark):
+        yield
 
 
 _AS_USERS_HAVE_IT = {
     "a_day",
     "copies_on_executors",
-    "crashes",
     "first_copy_replica",
     "kafka",
     "normalized_topics",
@@ -128,9 +135,8 @@ _AS_USERS_HAVE_IT = {
 @pytest.fixture(scope="module", autouse=True)
 def _as_few_rows(request: pytest.FixtureRequest) -> None:
     """Of all others: a query for some rows takes a second less."""
-    here = (item for item in request.session.items if item.path == request.path)
     is_as_users = "integration" in request.path.parts and request.path.stem[5:] in _AS_USERS_HAVE_IT
-    if not is_as_users and any(item.get_closest_marker("spark") for item in here):
+    if not is_as_users and request.path in request.config.stash[_FILES]["spark"]:
         request.getfixturevalue("few_rows")
 
 
