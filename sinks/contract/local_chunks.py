@@ -60,11 +60,6 @@ class LocalChunks(Chunks):
         """See :class:`sinks.contract.chunks.Chunks`."""
         return tuple(head for head, _ in self._held)
 
-    @property
-    def is_here(self) -> bool:
-        """See :class:`sinks.contract.chunks.Chunks`."""
-        return True
-
     def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
         """See :class:`sinks.contract.chunks.Chunks`."""
         held = [(head, chunk) for head, chunk in self._held if not head.stopped and head.table_id != NO_TABLE]
