@@ -20,8 +20,8 @@ from sinks.contract.storage import writing
 
 __all__ = ["MEMORY_BYTES", "LocalChunks"]
 
-MEMORY_BYTES = 256 << 20
-"""Rows beyond this size go to a file."""
+MEMORY_BYTES = 384 << 20
+"""Rows beyond this size go to a file. Those of a plan of the default size are fewer, as a rule."""
 
 _Result = TypeVar("_Result")
 _Given = TypeVar("_Given")
