@@ -13,7 +13,8 @@ __all__ = ["SEQUENCE_BITS", "cut_ranges", "range_bytes_between"]
 SEQUENCE_BITS = 32
 """Chunks of a plan's n-th range, from 0, are numbered from n << SEQUENCE_BITS."""
 
-_RANGES, _LEAST_BYTES = 4, 4 << 20
+_RANGES, _LEAST_BYTES = 2, 8 << 20
+"""More ranges are more chunks of each table, where a plan has many."""
 
 
 def range_bytes_between(start: LogPosition, end: LogPosition, most_bytes: int) -> int:
