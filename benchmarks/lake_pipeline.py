@@ -39,6 +39,7 @@ from connectors.monitoring.observer import Observer, WrittenPlan
 from connectors.pipeline.run import run
 from connectors.readers.binlog.server_reader import BinlogServerReader
 from connectors.spark.jvm import delta_jars
+from connectors.spark.quiet import quiet_start
 from databases.servers import start_server
 from logs.decoder_lab import capture, planned
 from sinks.session import spark_session
@@ -173,7 +174,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="historian-bench-") as name:
         directory = Path(name)
         server = start_server("mysql9", directory / "server", LOGS_ALONE)
-        spark = spark_session(jars=delta_jars(), name="bench", settings={"spark.driver.memory": "1g"})
+        with quiet_start():  # Java as a run of its own starts it.
+            spark = spark_session(jars=delta_jars(), name="bench", settings={"spark.driver.memory": "1g"})
         try:
             with server.connect() as connection, connection.cursor() as cursor:
                 create_orders(cursor)

@@ -45,6 +45,7 @@ class PlannedLog:
     """A plan, and of each of its ranges the log that its scan has cached; see :meth:`connectors.readers.base.Reader.cached`.
 
     Attributes:
+        cached: parts that a range has in memory are gone once they are decoded.
         copied: gives the rows that it copies from the source.
         chunks: all its rows, where they were decoded ahead, in so many seconds; ``close`` frees them.
     """
@@ -100,17 +101,17 @@ def decoded(
 def decoded_ahead(planned: PlannedLog, reader: Reader, spark: SparkSession, gives_up: Callable[[], bool]) -> PlannedLog:
     """*planned* with its chunks, where threads of this process decode the log; its cached log is given up then.
 
-    As it was where that is not so, or it *gives_up*, which is asked between chunks. Raises what :func:`decoded` does.
+    Without them where that is not so, or it *gives_up*, which is asked between chunks. Raises what :func:`decoded` does.
     """
     if not is_local(spark) or planned.copies or not (planned.plan.tables or has_unread(planned.plan)):
         return planned
     begun_s = time.monotonic()
     chunks = _in_driver(planned, reader, spark, gives_up)
+    read = replace(planned, cached=tuple(None for _ in planned.cached))
     if gives_up():
         chunks.close()
-        return planned
-    nothing = tuple(None for _ in planned.cached)
-    return replace(planned, cached=nothing, chunks=chunks, decode_s=time.monotonic() - begun_s)
+        return read
+    return replace(read, chunks=chunks, decode_s=time.monotonic() - begun_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,15 +10,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from historian.positions import KAFKA
+
 if TYPE_CHECKING:
     from connectors.pipeline.decoding import PlannedLog
     from connectors.tracking.tracker import Tracker
     from historian.plans.plans import Plan
 
-__all__ = ["PlansAhead", "pause"]
+__all__ = ["FIRST_BYTES", "PlansAhead", "pause"]
 
 _log = logging.getLogger(__name__)
 _POLL_S = 1.0
+FIRST_BYTES = 32_000_000
+"""Of log in a run's first plan at most. Until that is scanned there is nothing to write, so the sizes of the first plans double up to the limit."""
 
 
 def pause(
@@ -52,10 +56,11 @@ class PlansAhead:
             nor reader, and gives up where its second argument says so.
         stopping: set where no further plan will be asked for.
         limit_bytes, until: of each plan, see :meth:`connectors.tracking.tracker.Tracker.plan_after`.
-        enough_bytes: of log behind a plan, so that the next one is made ahead.
+        first_bytes: the first plan's limit; each that was full doubles it, up to *limit_bytes*.
+        enough_bytes: of log behind a plan, or as much as the next plan takes, so that that one is made ahead.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 each by name, and each is wanted
         self,
         tracker: Tracker,
         check: Callable[[], None],
@@ -64,12 +69,14 @@ class PlansAhead:
         decode: Callable[[PlannedLog, Callable[[], bool]], PlannedLog],
         stopping: threading.Event,
         limit_bytes: int,
+        first_bytes: int,
         enough_bytes: int,
         until: str | None,
     ) -> None:
         self._tracker, self._check, self._log_of, self._decode = tracker, check, log_of, decode
         self._stopping = stopping
         self._limit_bytes, self._enough_bytes, self._until = limit_bytes, enough_bytes, until
+        self._next_bytes = self._asked_bytes = min(first_bytes, limit_bytes)
         self._behind: int | None = None
         self._made: _Made | None = None
 
@@ -86,14 +93,25 @@ class PlansAhead:
     def _make(self, number: int) -> PlannedLog | None:
         # Versions and plans are stored now, which a run that was suspended would do beside the connector's new owner.
         self._check()
-        plan = self._tracker.plan_after(number, limit_bytes=self._limit_bytes, until=self._until)
-        return None if plan is None else self._log_of(plan)
+        self._asked_bytes = self._next_bytes
+        plan = self._tracker.plan_after(number, limit_bytes=self._asked_bytes, until=self._until)
+        if plan is None:
+            return None
+        if self.is_full(plan):
+            self._next_bytes = min(2 * self._asked_bytes, self._limit_bytes)
+        return self._log_of(plan)
+
+    def is_full(self, plan: Plan) -> bool:
+        """Whether the log goes on behind the plan that was made last, as far as is known: it took all that it was to take."""
+        if plan.end.flavor == KAFKA:
+            return sum(each.size_bytes for each in plan.ranges) >= self._asked_bytes
+        return plan.start.file != plan.end.file or plan.end.offset - plan.start.offset >= self._asked_bytes
 
     def wanted_behind(self, plan: Plan) -> None:
         """Tells that the plan behind *plan*, whose rows are about to be written, will be asked for next."""
         reader = self._tracker.reader
         copies = self._tracker.copier is not None or any(table.copy is not None for table in plan.tables)
-        if not copies and reader.waiting_bytes(plan.end) >= self._enough_bytes:
+        if not copies and reader.waiting_bytes(plan.end) >= min(self._enough_bytes, self._next_bytes):
             self._behind = plan.number
 
     @contextmanager

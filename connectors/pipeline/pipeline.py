@@ -21,7 +21,7 @@ from connectors.backfill.copying import Copier
 from connectors.backfill.replica import replica_of
 from connectors.backfill.selecting import ByThreads, Selects
 from connectors.check.rules import check_expressions
-from connectors.config import PipelineConfig, ServerSource
+from connectors.config import KafkaSource, PipelineConfig, ServerSource
 from connectors.monitoring.observer import Observer, WrittenPlan
 from connectors.monitoring.targets import TargetNotes
 from connectors.pipeline.counting import written_plan
@@ -31,7 +31,7 @@ from connectors.pipeline.idle import idle_plan
 from connectors.pipeline.lakes import check_made_here
 from connectors.pipeline.normalizing.stage import Normalizer, normalizer_of
 from connectors.pipeline.opening import make_sinks, open_store
-from connectors.pipeline.pacing import PlansAhead, pause
+from connectors.pipeline.pacing import FIRST_BYTES, PlansAhead, pause
 from connectors.pipeline.reloading import Reloads
 from connectors.pipeline.selecting import OnExecutors
 from connectors.pipeline.signals import Stopping
@@ -45,7 +45,7 @@ from connectors.tracking.sources import make_tracker, server_address
 from historian.errors import HistorianError
 from historian.history.timeline import TimelineEntry
 from historian.plans.plans import Plan, has_unread
-from historian.positions import KAFKA, LogPosition
+from historian.positions import LogPosition
 from historian.schema.snapshots import Snapshot
 from historian.store import Lease, Store
 from sinks.late_session import begin_java
@@ -179,16 +179,16 @@ class Pipeline:
     def _plans(self, *, once: bool, until: str | None, stopping: threading.Event) -> Generator[PlannedLog, None, None]:
         """The plans behind what the sinks hold; between two of them the trigger's time, unless enough waits for one."""
         tracker, settings, number = self._tracker, self._config.run, self._held
-        ahead = self._ahead = self._plans_ahead(until, stopping)
+        ahead = self._ahead = self._plans_ahead(until, stopping, ends=once or until is not None)
         if once and not stopping.is_set():
             tracker.stop_at_present_end()
         while not (stopping.is_set() or self._is_replaced()):
             begun_s = time.monotonic()
             planned = ahead.plan_after(number)
             if planned is not None:
-                plan = planned.plan
+                plan, is_full = planned.plan, ahead.is_full(planned.plan)
                 # A source that is written to all the time has no end of the log to wait for.
-                near_end = until is None and not _is_full(plan, settings.max_batch_bytes)
+                near_end = until is None and not is_full
                 with closing(planned):
                     if plan.tables and not near_end:
                         ahead.wanted_behind(plan)
@@ -205,7 +205,7 @@ class Pipeline:
                 if near_end and (repaired := self._repaired(number)) is not None:
                     yield repaired
                     number = repaired.plan.number
-                if not (once or until is not None or _is_full(plan, settings.max_batch_bytes)):
+                if not (once or until is not None or is_full):
                     pause(begun_s + settings.trigger_s, wait=stopping.wait, is_enough=partial(self._is_enough, plan))
             elif until is None and (repaired := self._repaired(number)) is not None:
                 yield repaired
@@ -222,9 +222,9 @@ class Pipeline:
                 self._note_configuration()
                 self._rest(end, waiting_bytes, stopping)
 
-    def _plans_ahead(self, until: str | None, stopping: threading.Event) -> PlansAhead:
+    def _plans_ahead(self, until: str | None, stopping: threading.Event, *, ends: bool = False) -> PlansAhead:
+        """*ends*: at a place that stands now, so that a plan near it takes no more when it is made later."""
         run = self._config.run
-
         return PlansAhead(
             self._tracker,
             self._lease.check,
@@ -232,7 +232,9 @@ class Pipeline:
             decode=lambda planned, gives_up: decoded_ahead(planned, self._tracker.reader, self._spark, gives_up),
             stopping=stopping,
             limit_bytes=run.max_batch_bytes,
-            enough_bytes=run.batch_bytes,
+            # Statements of topics that come late are looked for among the rows of one plan.
+            first_bytes=run.max_batch_bytes if isinstance(self._config.source, KafkaSource) else FIRST_BYTES,
+            enough_bytes=1 if ends else run.batch_bytes,
             until=until,
         )
 
@@ -394,10 +396,3 @@ def _selects(spark: SparkSession, connections: int) -> Selects:
 def _stopped_by_sink(sinks: Sequence[Sink]) -> Callable[[], Mapping[int, int]]:
     """As :meth:`sinks.contract.base.Sink.repairable`. What one of several sinks has stopped goes on in the others."""
     return sinks[0].repairable if len(sinks) == 1 else dict
-
-
-def _is_full(plan: Plan, limit_bytes: int) -> bool:
-    """Whether the log goes on behind the plan, as far as is known: it took all that one plan takes."""
-    if plan.end.flavor == KAFKA:
-        return sum(each.size_bytes for each in plan.ranges) >= limit_bytes
-    return plan.start.file != plan.end.file or plan.end.offset - plan.start.offset >= limit_bytes

@@ -294,7 +294,8 @@ class Reader(Protocol):
         *begun* is filled with the place in the log of each transaction that has a GTID, by that: a number that ascends. In the
         range's own file the offset, which rows without GTIDs have as their sequence.
 
-        With *log*, which :meth:`cached` gave for the range, the rows are made of it, without a look at the log.
+        With *log*, which :meth:`cached` gave for the range, the rows are made of it, without a look at the log. It may be gone then: for another
+        reading copy the sequence.
 
         Raises:
             ValueUnrepresentable: such a value, without *stops*.

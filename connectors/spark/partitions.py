@@ -84,7 +84,7 @@ def partitions_of(
 
 def _short(log: Sequence[CachedLog] | None) -> Sequence[CachedLog] | None:
     """*log*, where it costs less to send it along than to read it again."""
-    return log if log is not None and sum(part.size_bytes for part in log) <= _MOST_SENT_BYTES else None
+    return tuple(log) if log is not None and sum(part.size_bytes for part in log) <= _MOST_SENT_BYTES else None
 
 
 def read_partition(

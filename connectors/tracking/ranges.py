@@ -8,10 +8,20 @@ from connectors.readers.base import Bound
 from historian.plans.plans import LogRange
 from historian.positions import LogPosition
 
-__all__ = ["SEQUENCE_BITS", "cut_ranges"]
+__all__ = ["SEQUENCE_BITS", "cut_ranges", "range_bytes_between"]
 
 SEQUENCE_BITS = 32
 """Chunks of a plan's n-th range, from 0, are numbered from n << SEQUENCE_BITS."""
+
+_RANGES, _LEAST_BYTES = 2, 8 << 20
+"""More ranges are more chunks of each table, where a plan has many."""
+
+
+def range_bytes_between(start: LogPosition, end: LogPosition, most_bytes: int) -> int:
+    """Of how much log a plan's ranges are: so much that a plan within one file has a few to share, up to *most_bytes*."""
+    if start.file != end.file:
+        return most_bytes
+    return min(most_bytes, max(_LEAST_BYTES, (end.offset - start.offset) // _RANGES))
 
 
 def cut_ranges(start: LogPosition, bounds: Sequence[Bound], range_bytes: int) -> tuple[LogRange, ...]:

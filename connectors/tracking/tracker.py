@@ -24,7 +24,7 @@ from connectors.tracking.copied_rows import find_copied
 from connectors.tracking.first_schema import begins_with_copies, first_entry
 from connectors.tracking.head_check import HeadCheck
 from connectors.tracking.prepared_transactions import WalkedXa, attached, find_prepared
-from connectors.tracking.ranges import cut_ranges
+from connectors.tracking.ranges import cut_ranges, range_bytes_between
 from connectors.tracking.scope import filter_text, is_noted, place_at_end, stops_by_filter
 from connectors.tracking.topics.met_schemas import MetSchemas
 from connectors.tracking.topics.statement_times import tell_statements
@@ -71,7 +71,7 @@ class Tracker:
         capture: reads the present schemas of a server; None for a log without one.
         head: reads them for the comparison at the log's end, by default as *capture* does.
         schema: catalog given by hand for tables whose CREATE is not in the log.
-        range_bytes: a plan's log is cut into ranges of at least this size, so that executors share it.
+        range_bytes: a plan's log is cut into ranges of about this size, so that executors share it; a plan of little log into shorter ones.
         online_changes: tools whose swaps of two tables are changes of one.
         type_options: how values are carried.
         accept_cascades: names of tables whose rows may change by cascades that the log does not show.
@@ -453,7 +453,8 @@ class Tracker:
 
     def ranges_of(self, walked: WalkedXa, start: LogPosition, bounds: Sequence[Bound]) -> tuple[LogRange, ...]:
         """The log from *start* to the last of *bounds* as a plan's ranges, with the XA transactions that were met there."""
-        ranges = cut_ranges(start, bounds, self.range_bytes)
+        size_bytes = range_bytes_between(start, bounds[-1].position if bounds else start, self.range_bytes)
+        ranges = cut_ranges(start, bounds, size_bytes)
         ranges = attached(ranges, walked.rolled_back, walked.commits)
         return ranges_with_type_options(ranges, self.type_options, self.history)
 

@@ -51,11 +51,6 @@ class Chunks(Protocol):
         """Whether one task gets all chunks (:data:`SMALL_BYTES`)."""
         return sum(head.size_bytes for head in self.heads) <= SMALL_BYTES
 
-    @property
-    def is_here(self) -> bool:
-        """Whether tasks run in this process, so that they may tell others in it what they have done so far."""
-        return False
-
     def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
         """What *task* gives, called for parts of the chunks side by side.
 

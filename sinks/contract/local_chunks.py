@@ -20,8 +20,8 @@ from sinks.contract.storage import writing
 
 __all__ = ["MEMORY_BYTES", "LocalChunks"]
 
-MEMORY_BYTES = 256 << 20
-"""Rows beyond this size go to a file."""
+MEMORY_BYTES = 384 << 20
+"""Rows beyond this size go to a file. Those of a plan of the default size are fewer, as a rule."""
 
 _Result = TypeVar("_Result")
 _Given = TypeVar("_Given")
@@ -59,11 +59,6 @@ class LocalChunks(Chunks):
     def heads(self) -> tuple[ChunkHead, ...]:
         """See :class:`sinks.contract.chunks.Chunks`."""
         return tuple(head for head, _ in self._held)
-
-    @property
-    def is_here(self) -> bool:
-        """See :class:`sinks.contract.chunks.Chunks`."""
-        return True
 
     def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
         """See :class:`sinks.contract.chunks.Chunks`."""

@@ -32,7 +32,7 @@ PLACES: Mapping[str, str] = {
     "seed_committed": "it holds them",
     # Of each round of segments.
     "retractions_written": "files have the rows that a statement takes back; no table knows them",
-    "files_written": "files have all rows of the round; where it is of few tables none knows them",
+    "files_written": "files have all rows of the round; no table knows them",
     # Of each table of a round.
     "history_prepared": "schema and offsets of a history, before its merge",
     "history_filled": "open rows read the defaults of added columns",

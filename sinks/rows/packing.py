@@ -18,7 +18,7 @@ _BLOCK, _MINIBLOCK, _GROUP = 128, 32, 8
 """Of the format: values that share a least difference, that share a width, and that a dictionary's indices repeat or not."""
 _RUN_ROWS = 2 * _BLOCK + 1
 _DIGITS = 18
-"""Decimals up to these are integers in files."""
+"""Decimals up to these are integers in files. Larger ones are bytes, and would be smaller as DELTA_BYTE_ARRAY, which Polars 2.1 does not read of them."""
 
 _Longs = npt.NDArray[np.int64]
 

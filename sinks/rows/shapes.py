@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -48,11 +49,11 @@ def changelog_rows(
     rows = project(chunk.rows, written, carried)
     count = rows.num_rows
     system = {
-        "offset": pa.array(np.arange(first_offset, first_offset + count)),
+        "offset": pc.add(_counting(count), first_offset),
         "op": rows.column("op").cast(pa.int32()),
-        "system_time": pa.repeat(pa.scalar(system_time_us, _UTC_US), count),
+        "system_time": _constant(system_time_us, count).cast(_UTC_US),
         "event_time": rows.column("event_time"),
-        "schema_version": pa.repeat(pa.scalar(chunk.version, pa.int64()), count),
+        "schema_version": _constant(chunk.version, count),
     }
     for word, name in POSITION_COLUMNS.items():
         if name in schema.names:
@@ -62,6 +63,17 @@ def changelog_rows(
             system[name] = name_lists(rows.column(name), [column.name for column in carried.columns])
     data = {physical_name(c.id): rows.column(physical_name(c.id)) for c in carried.columns}
     return in_schema({**system, **data}, schema, count)
+
+
+@lru_cache(maxsize=4)
+def _counting(count: int) -> pa.Array:
+    return pa.array(np.arange(count))
+
+
+@lru_cache(maxsize=8)
+def _constant(value: int, count: int) -> pa.Array:
+    """Most chunks of a plan have as many rows, and memory that is new costs more than what is put into it."""
+    return pa.repeat(pa.scalar(value, pa.int64()), count)
 
 
 _POSITION_VALUES: dict[str, Callable[[Chunk], pa.Array]] = {

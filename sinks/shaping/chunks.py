@@ -111,11 +111,6 @@ class ShapedChunks:
         """See :class:`sinks.contract.chunks.Chunks`."""
         return self._chunks.is_small and (self._evaluated is None or self._evaluated.is_small)
 
-    @property
-    def is_here(self) -> bool:
-        """See :class:`sinks.contract.chunks.Chunks`."""
-        return self._chunks.is_here and (self._evaluated is None or self._evaluated.is_here)
-
     def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
         """See :class:`sinks.contract.chunks.Chunks`."""
         found = self._chunks.map(_shaping(task, self._shapes, self._written, self._hidden), by_table=by_table)

@@ -7,9 +7,8 @@ need two sessions.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sinks.contract.late_java import made
@@ -17,7 +16,7 @@ from sinks.contract.late_java import made
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["THREADS", "handed_over", "own_session", "side_by_side"]
+__all__ = ["THREADS", "own_session", "side_by_side"]
 
 THREADS = 8
 """So many tables at once: commits wait for storage and for Java far longer than they compute here."""
@@ -45,44 +44,6 @@ def side_by_side(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> li
         pool.shutdown(cancel_futures=True)
     # They begin in order, so that none before the first that raised was cancelled.
     return [future.result() for future in futures]
-
-
-@contextmanager
-def handed_over(work: Callable[[_Item], object]) -> Iterator[Callable[[_Item], None]]:
-    """Gives what takes items for *work*, which goes on beside who hands them over; behind the ``with`` all is done.
-
-    Once one raises no other is begun, and the next one who hands over is told so; what the first of them in order raised is raised.
-    """
-    pool = ThreadPoolExecutor(THREADS, "tables", _begin, _share())
-    futures: list[Future[object]] = []
-    has_failed = threading.Event()
-
-    def done(future: Future[object]) -> None:
-        if not future.cancelled() and future.exception() is not None:
-            has_failed.set()
-            for each in futures:
-                each.cancel()
-
-    def hand_over(item: _Item) -> None:
-        if has_failed.is_set():
-            raise _Failed
-        future = pool.submit(work, item)
-        futures.append(future)
-        future.add_done_callback(done)
-
-    try:
-        with suppress(_Failed):
-            yield hand_over
-        wait(futures, return_when=FIRST_EXCEPTION)
-    finally:
-        pool.shutdown(cancel_futures=True)
-    for future in futures:
-        if not future.cancelled():
-            future.result()
-
-
-class _Failed(Exception):
-    """What an item failed with is told at the end."""
 
 
 def own_session(spark: SparkSession) -> SparkSession:

@@ -51,11 +51,6 @@ class RepairedChunks(Chunks):
         """Rows that are not to be seen count too: tasks share them, and so the others."""
         return self._chunks.is_small and self._differences.is_small
 
-    @property
-    def is_here(self) -> bool:
-        """See :class:`sinks.contract.chunks.Chunks`."""
-        return self._chunks.is_here
-
     def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
         """See :class:`sinks.contract.chunks.Chunks`."""
         hidden = self._hidden

@@ -49,7 +49,6 @@ __all__ = [
     "file_rows",
     "files_of",
     "labelled",
-    "write_each",
     "write_files",
 ]
 
@@ -245,31 +244,6 @@ def write_files(chunks: Chunks, works: Iterable[Work], *, by_table: bool = False
     return chunks.map(_writer(by_part), by_table=by_table) if by_part else []
 
 
-def write_each(chunks: Chunks, works: Iterable[Work], written: Callable[[Work, list[WrittenFile]], None]) -> None:
-    """As :func:`write_files` of small chunks of this process; *written* is told of the files of each of *works* as soon as they are there."""
-    by_part = {(work.table_id, work.segment): work for work in works}
-
-    def write(some: Iterable[Chunk]) -> Iterator[tuple[tuple[int, int], list[WrittenFile]]]:
-        open_parts: dict[tuple[int, int], _PartWriter] = {}
-        for chunk in some:
-            part = chunk.table_id, chunk.segment
-            if part in by_part:
-                if part not in open_parts:
-                    open_parts[part] = _PartWriter(by_part[part])
-                open_parts[part].write(chunk)
-                if open_parts[part].is_whole:
-                    written(by_part[part], open_parts.pop(part).files())
-        # Another task has the other chunks of such a part.
-        for part, writer in open_parts.items():
-            yield part, writer.files()
-
-    left: dict[tuple[int, int], list[WrittenFile]] = {}
-    for part, found in chunks.map(write) if by_part else ():
-        left.setdefault(part, []).extend(found)
-    for part, files in left.items():
-        written(by_part[part], files)
-
-
 def files_of(rows: Iterable[Any]) -> list[WrittenFile]:
     """The files that rows of :data:`FILES` tell of."""
     return [
@@ -300,8 +274,10 @@ def _writer(works: Mapping[tuple[int, int], Work]) -> Callable[[Iterable[Chunk]]
                 if part not in open_parts:
                     open_parts[part] = _PartWriter(works[part])
                 open_parts[part].write(chunk)
-        for writer in open_parts.values():
-            yield from writer.files()
+        for (table_id, segment), writer in open_parts.items():
+            for kind, files in writer.close():
+                for file in files:
+                    yield WrittenFile(table_id=table_id, segment=segment, kind=kind, file=file)
 
     return write
 
@@ -325,32 +301,16 @@ class _PartWriter:
         history = work.history
         self._intervals = None if history is None else IntervalRows(history.schema, history.key, history.added)
         self._stopped = ""
-        self._left = len(work.offsets)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all chunks of the part were taken."""
-        return self._left == 0
 
     def write(self, chunk: Chunk) -> None:
         """Takes a chunk; none after one that cannot be written."""
-        self._left -= 1
         if not self._stopped:
             try:
                 self._write(chunk)
             except (TableStopped, ValueUnrepresentable) as error:
                 self._stopped = self._reason(error)
 
-    def files(self) -> list[WrittenFile]:
-        """Ends the files; all of them, or one that says why there are none."""
-        work = self._work
-        return [
-            WrittenFile(table_id=work.table_id, segment=work.segment, kind=kind, file=file)
-            for kind, files in self._closed()
-            for file in files
-        ]
-
-    def _closed(self) -> list[tuple[str, list[DataFile]]]:
+    def close(self) -> list[tuple[str, list[DataFile]]]:
         """The files by their kind; or :data:`STOPPED` alone, and what was written is an orphan."""
         files: list[tuple[str, list[DataFile]]] = []
         if not self._stopped:

@@ -10,10 +10,11 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from historian.errors import ChainBroken, SinkError, TableStopped
+from historian.errors import ChainBroken, TableStopped
 from historian.plans.plans import Plan
 from sinks.contract.chunks import Chunks
 from sinks.contract.parts import Part, Step
@@ -21,7 +22,7 @@ from sinks.delta import faults
 from sinks.delta.lake.state import LakeState
 from sinks.delta.log.columns import DeltaSchema
 from sinks.delta.log.commits import DataFile
-from sinks.delta.log.side_by_side import handed_over, side_by_side
+from sinks.delta.log.side_by_side import side_by_side
 from sinks.delta.log.target import Target
 from sinks.delta.rewrite.files import (
     CHANGELOG,
@@ -36,7 +37,6 @@ from sinks.delta.rewrite.files import (
     HistoryWork,
     Work,
     WrittenFile,
-    write_each,
     write_files,
 )
 from sinks.delta.rewrite.large import write_by_key
@@ -56,9 +56,6 @@ if TYPE_CHECKING:
 __all__ = ["PlanWriter"]
 
 _log = logging.getLogger(__name__)
-
-MANY = 64
-"""From so many tables on, in a plan that one task writes, commits begin before all files are there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,9 +131,6 @@ class PlanWriter:
         # No two parts of a round have a target in common.
         prepared = [ready for found in side_by_side(self._prepared, parts) for ready in found]
         works = [work for work in map(self._work, prepared) if work is not None]
-        if chunks.is_small and chunks.is_here and len(works) >= MANY:
-            self._write_and_commit(prepared, works, chunks)
-            return
         if chunks.is_small:
             files = write_files(chunks, works)
         else:
@@ -148,32 +142,7 @@ class PlanWriter:
         by_part: dict[tuple[int, int], list[WrittenFile]] = {}
         for file in files:
             by_part.setdefault((file.table_id, file.segment), []).append(file)
-
-        def commit(ready: _Prepared) -> None:
-            self._committed(ready, by_part.get((ready.part.location.table_id, ready.part.segment), ()))
-
-        side_by_side(commit, prepared)
-
-    def _write_and_commit(self, prepared: Sequence[_Prepared], works: Sequence[Work], chunks: Chunks) -> None:
-        """Of many tables each is committed as soon as its files are there, while those of others are written."""
-        waiting = {(ready.part.location.table_id, ready.part.segment): ready for ready in prepared}
-
-        def commit(each: tuple[_Prepared, Sequence[WrittenFile]]) -> None:
-            self._committed(*each)
-
-        with handed_over(commit) as hand_over:
-
-            def written(work: Work, files: Sequence[WrittenFile]) -> None:
-                hand_over((waiting.pop((work.table_id, work.segment)), files))
-
-            write_each(chunks, works, written)
-            faults.reached("files_written", str(prepared[0].part.index))
-            lost = sorted(waiting.keys() & {(work.table_id, work.segment) for work in works})
-            if lost:
-                raise SinkError("no files were written of rows that the plan has", where=f"(table, segment) of {lost}")
-            # What has no rows has files of what is taken back alone.
-            for ready in waiting.values():
-                hand_over((ready, ()))
+        side_by_side(partial(self._committed, by_part), prepared)
 
     def _prepared(self, part: Part) -> list[_Prepared]:
         """[] where the part's table is stopped."""
@@ -184,9 +153,9 @@ class PlanWriter:
             prepared.append(self._prepare(part))
         return prepared
 
-    def _committed(self, ready: _Prepared, files: Sequence[WrittenFile]) -> None:
+    def _committed(self, files: Mapping[tuple[int, int], Sequence[WrittenFile]], ready: _Prepared) -> None:
         with self._stopping(ready.part):
-            self._commit(ready, files)
+            self._commit(ready, files.get((ready.part.location.table_id, ready.part.segment), ()))
 
     def _prepare(self, part: Part) -> _Prepared:
         spark = self._spark

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -69,6 +69,22 @@ def test_a_run_that_is_stopped_does_not_wait() -> None:
     assert clock.now_s == 102.0
 
 
+class Planned(str):
+    """A plan with so much log."""
+
+    __slots__ = ("end", "start")
+
+    start: Any
+    end: Any
+
+
+def _planned(name: str, size_bytes: int, file: str = "b.1") -> Planned:
+    made = Planned(name)
+    made.start = SimpleNamespace(file="b.1", offset=100)
+    made.end = SimpleNamespace(flavor="mysql", file=file, offset=100 + size_bytes)
+    return made
+
+
 class Tracker:
     """Notes who asks for plans, and in which thread."""
 
@@ -79,13 +95,16 @@ class Tracker:
         self.asked: list[tuple[int, dict[str, object], bool]] = []
         self.was_asked = threading.Event()
         self.nothing = 0
+        self.made_bytes: list[int] = []
 
-    def plan_after(self, number: int, **limits: object) -> str | None:
+    def plan_after(self, number: int, **limits: object) -> Planned | None:
         self.asked.append((number, limits, threading.current_thread() is threading.main_thread()))
         self.was_asked.set()
         if self._error is not None:
             raise self._error
-        return None if len(self.asked) <= self.nothing else f"plan {number + 1}"
+        if len(self.asked) <= self.nothing:
+            return None
+        return _planned(f"plan {number + 1}", self.made_bytes.pop(0) if self.made_bytes else 0)
 
 
 def _plan(number: int, *copies: object) -> Any:
@@ -113,6 +132,7 @@ def _ahead(
     check: Callable[[], None] = lambda: None,
     decode: Callable[[Any, Any], Any] = _same,
     stopping: Any = None,
+    first_bytes: int = 7,
 ) -> PlansAhead:
     return PlansAhead(
         tracker,
@@ -121,6 +141,7 @@ def _ahead(
         decode=decode,
         stopping=stopping or threading.Event(),
         limit_bytes=7,
+        first_bytes=first_bytes,
         enough_bytes=ENOUGH_BYTES,
         until="end",
     )
@@ -135,6 +156,32 @@ def test_a_wanted_plan_is_made_while_the_one_before_it_is_written() -> None:
     assert made_meanwhile
     assert ahead.plan_after(3) == "plan 4"
     assert tracker.asked == [(3, {"limit_bytes": 7, "until": "end"}, False)]
+
+
+def test_the_first_plans_are_small_and_each_full_one_doubles_the_next() -> None:
+    tracker = Tracker()
+    tracker.made_bytes = [2, 3, 4, 8, 7]
+    ahead = _ahead(tracker, first_bytes=2)
+    full = []
+    for number in range(5):
+        plan: Any = ahead.plan_after(number)
+        full.append(ahead.is_full(plan))
+    assert [limits["limit_bytes"] for _, limits, _ in tracker.asked] == [2, 4, 4, 7, 7]
+    assert full == [True, False, True, True, True]
+
+
+def test_a_plan_that_ends_in_another_file_is_full() -> None:
+    assert _ahead(Tracker()).is_full(cast("Any", _planned("plan 4", 1, file="b.2")))
+
+
+def test_a_small_plan_is_made_ahead_where_there_is_enough_for_it() -> None:
+    tracker = Tracker()
+    tracker.waiting = 2
+    ahead = _ahead(tracker, first_bytes=2)
+    ahead.wanted_behind(_plan(3))
+    with ahead.making(3):
+        made_meanwhile = tracker.was_asked.wait(WAIT_S)
+    assert made_meanwhile
 
 
 def test_its_rows_are_decoded_meanwhile_too() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +47,7 @@ class LogCache:
 
     def __init__(self, server: str, file: str, offset: int, room: Room) -> None:
         self._server, self._begin, self._room = server, (file, offset), room
-        self._windows: list[tuple[str, LogBytes]] = []
+        self._windows: list[tuple[str, int, int, LogBytes]] = []
         self._reached: dict[str, int] = {}
         self._is_full = False
 
@@ -65,22 +65,29 @@ class LogCache:
         np.frombuffer(events, np.uint8)[:] = window.buffer[begin:behind]
         index = np.stack([window.starts - begin, window.ends - begin, window.offsets])
         kept = LogBytes(events=events, index=index.tobytes(), server_version=window.server_version)
-        self._windows.append((window.file, kept))
+        self._windows.append((window.file, int(window.offsets[0]), reached, kept))
         self._reached[window.file] = reached
 
-    def cached(self, planned: LogRange) -> tuple[LogBytes, ...] | None:
-        """The parts that hold the range; None where not all of it is here."""
+    def cached(self, planned: LogRange) -> list[LogBytes] | None:
+        """The parts that hold the range, to be read once; None where not all of it is here."""
         file, offset = self._begin
         if planned.server != self._server or self._reached.get(planned.file, 0) < planned.end:
             return None
         if planned.file == file and planned.start < offset:
             return None
-        return tuple(part for name, part in self._windows if name == planned.file)
+        return [
+            part
+            for name, first, reached, part in self._windows
+            if name == planned.file and first < planned.end and reached > planned.start
+        ]
 
 
 def cached_windows(planned: LogRange, parts: Sequence[CachedLog]) -> Generator[Window, None, None]:
-    """The windows of a range, of what :meth:`LogCache.cached` gave for it."""
-    for part in parts:
+    """The windows of a range, of what :meth:`LogCache.cached` gave for it.
+
+    A list is emptied as it is read: rows are made in the memory of the log that they were made of. To be given new memory takes as long as to decode.
+    """
+    for part in _taken(parts) if isinstance(parts, list) else parts:
         if not isinstance(part, LogBytes):
             raise TypeError(part)
         starts, ends, offsets = np.frombuffer(part.index, np.int64).reshape(3, -1)
@@ -94,3 +101,9 @@ def cached_windows(planned: LogRange, parts: Sequence[CachedLog]) -> Generator[W
                 file=planned.file,
                 server_version=part.server_version,
             )
+
+
+def _taken(parts: list[CachedLog]) -> Iterator[CachedLog]:
+    parts.reverse()
+    while parts:
+        yield parts.pop()

@@ -12,8 +12,7 @@ import pytest
 from lakes.held_rows import HeldLake
 from lakes.sink_lab import INT, Lab
 from sinks.delta import faults
-from sinks.delta.log.side_by_side import handed_over, own_session, side_by_side
-from sinks.delta.writing import rounds
+from sinks.delta.log.side_by_side import own_session, side_by_side
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,83 +98,6 @@ def test_one_item_is_worked_at_by_the_caller() -> None:
     assert side_by_side(lambda _: threading.get_ident(), [0]) == [threading.get_ident()]
 
 
-def test_what_is_handed_over_is_worked_at_beside_who_does_so() -> None:
-    done: list[int] = []
-    first = threading.Event()
-
-    def work(item: int) -> None:
-        done.append(item)
-        first.set()
-
-    with handed_over(work) as hand_over:
-        hand_over(1)
-        assert first.wait(WAIT_S)
-        hand_over(2)
-    assert [1, 2] == done
-
-
-def test_once_what_is_handed_over_fails_nothing_is_begun_any_more() -> None:
-    begun: list[int] = []
-
-    def work(item: int) -> None:
-        begun.append(item)
-        raise KeyboardInterrupt(str(item))
-
-    def all_handed_over() -> None:
-        with handed_over(work) as hand_over:
-            for item in range(1_000_000):
-                hand_over(item)
-
-    with pytest.raises(KeyboardInterrupt, match=r"^0$"):
-        all_handed_over()
-    assert len(begun) < 1_000_000
-
-
-def test_who_hands_over_and_fails_waits_for_what_is_under_way() -> None:
-    begun, ended = threading.Event(), threading.Event()
-
-    def work(_: int) -> None:
-        begun.set()
-        ended.wait(0.2)
-        ended.set()
-
-    def failing() -> None:
-        with handed_over(work) as hand_over:
-            hand_over(1)
-            assert begun.wait(WAIT_S)
-            raise ValueError("no more")
-
-    with pytest.raises(ValueError, match="no more"):
-        failing()
-    assert ended.is_set()
-
-
-def test_of_many_tables_one_is_committed_before_the_files_of_all_are_written(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rounds, "MANY", 3)
-    lake, names = _lake(spark, tmp_path, 3, history="{database}_{table}_history")
-    _change(lake, names)
-    committed = threading.Event()
-    reached: list[str] = []
-
-    def fault(place: str, at: str) -> None:
-        reached.append(place)
-        if place == "mirror_committed":
-            committed.set()
-        # The last table of the plan.
-        if place == "file_written" and "shop_t2_changes" in at:
-            assert committed.wait(WAIT_S)
-
-    faults.arm_at(fault)
-    try:
-        lake.cut()
-    finally:
-        faults.disarm()
-    assert reached.index("mirror_committed") < reached.index("files_written")
-    lake.check(*names)
-
-
 def test_commits_of_two_tables_do_not_wait_for_each_other(spark: SparkSession, tmp_path: Path) -> None:
     lake, names = _lake(spark, tmp_path, 2)
     for place in ("changelog_committed", "mirror_taken_up", "mirror_committed"):
@@ -218,13 +140,6 @@ def test_a_thread_has_a_session_like_the_callers(spark: SparkSession) -> None:
     assert own_session(spark) is spark
 
 
-@pytest.fixture(params=[rounds.MANY, 1], ids=["few", "many"])
-def _at_many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of all tables are written before commits, or beside them."""
-    monkeypatch.setattr(rounds, "MANY", request.param)
-
-
-@pytest.mark.usefixtures("_at_many")
 def test_tables_that_stop_among_many_leave_the_others(spark: SparkSession, tmp_path: Path) -> None:
     lake, names = _lake(spark, tmp_path, 4)
     for stopped in ("shop_t1", "shop_t3_changes"):
@@ -240,7 +155,6 @@ def test_tables_that_stop_among_many_leave_the_others(spark: SparkSession, tmp_p
     lake.check(*others)
 
 
-@pytest.mark.usefixtures("_at_many")
 def test_a_crash_in_one_of_many_tables_is_made_good(spark: SparkSession, tmp_path: Path) -> None:
     lake, names = _lake(spark, tmp_path, 4)
     for place, table in (("changelog_committed", "t3_changes"), ("commit_begun", "t2 "), ("mirror_committed", "t1 ")):

@@ -12,7 +12,6 @@ from lakes.sink_lab import INT, Lab, text
 from sinks.contract import chunks
 from sinks.contract.local_chunks import LocalChunks
 from sinks.delta.repairs.chunks import RepairedChunks
-from sinks.delta.writing import rounds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,12 +19,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("quiet")
 
 
-@pytest.mark.parametrize("many", [rounds.MANY, 1])
 def test_no_row_is_lost_of_small_tables_beside_a_large_one_that_is_repaired(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tasks share the chunks, of which no task sees all of a table's."""
-    monkeypatch.setattr(rounds, "MANY", many)
     lab = Lab()
     lake = HeldLake(spark, tmp_path / "lake", lab)
     small = ["shop.t0", "shop.t1"]

@@ -21,7 +21,6 @@ from lakes.sink_lab import INT, Lab
 from sinks.delta import faults
 from sinks.delta.rewrite import few_rows, file_rewrite, held_rows
 from sinks.delta.targets import mirror
-from sinks.delta.writing import rounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,9 +134,8 @@ def _write_in_executors(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(file_rewrite, "held_rows", SimpleNamespace(SMALL_BYTES=0))
 
 
-def _write_here(patch: pytest.MonkeyPatch) -> None:
-    """The driver writes the files of small tables anew, and commits to tables while it writes those of others."""
-    patch.setattr(rounds, "MANY", 1)
+def _write_here(_: pytest.MonkeyPatch) -> None:
+    """The driver writes the files of small tables anew."""
 
 
 _WAYS = (_write_here, _write_in_executors, _merge)

@@ -106,8 +106,8 @@ def test_a_scan_that_keeps_all_gives_each_range_and_its_memory_back(source: Serv
         ]
         assert found == expected
         assert sum(rows.num_rows for each in found for rows in each) == 4
-        del kept
-        assert free == _free_bytes()
+        assert free == _free_bytes(), "what is read is gone"
+        assert kept == [[] for _ in ranges]
 
 
 def _free_bytes() -> int:
