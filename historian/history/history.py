@@ -208,6 +208,10 @@ class History:
         """As :meth:`versions_of`, for those who look at each table once: no memory is taken up for later questions."""
         return self._index.read(table_id)
 
+    def changed(self) -> Iterator[tuple[int, int, tuple[TableName, ...]]]:
+        """Each table that ever was: its id, the number of the last entry on it, and its names, the last one last. Reads no version."""
+        return self._index.changed()
+
     def versions_by(self, number: int) -> tuple[Version, ...]:
         """The versions that the entry of that number made."""
         return self._index.made_by(number)

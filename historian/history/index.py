@@ -152,6 +152,16 @@ class VersionIndex:
         """Ids of all tables that ever were, ascending."""
         return tuple(sorted({*self._of_table, *self._chains}))
 
+    def changed(self) -> Iterator[tuple[int, int, tuple[TableName, ...]]]:
+        """Each table's id, the number of the last entry on it, and its names, the last one last."""
+        for table_id in self.table_ids():
+            rows = self._of_table.get(table_id, ())
+            names = {row[0]: TableName(row[3], row[4]) for row in rows}  # the last edit of each entry
+            stored = rows[-1][0] if rows else 0
+            if table_id in self._chains and self._chains[table_id].numbers[-1] > stored:
+                names |= {each.number: each.name for each in self._chains[table_id] if each.number > stored}
+            yield table_id, next(reversed(names)), tuple(dict.fromkeys(reversed(names.values())))[::-1]
+
     def database_edits(self) -> Iterator[tuple[int, SetDatabase | DropDatabase]]:
         """Edits of databases, with the numbers of their entries, in order."""
         stored = ((row[0], self._stored.edit(row)) for row in self._of_database)
