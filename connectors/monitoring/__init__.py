@@ -2,6 +2,6 @@
 
 What a run does does not belong here, nor how a terminal shows it.
 
-Open to other rooms: ``copies``, ``endpoint``, ``group_offsets``, ``looking``, ``normalization``, ``observer``, ``picture``, ``retention``, ``state``, ``stored``,
+Open to other rooms: ``copies``, ``endpoint``, ``group_offsets``, ``looking``, ``normalization``, ``observer``, ``picture``, ``process``, ``retention``, ``state``, ``stored``,
 ``targets``, ``watching``.
 """

@@ -29,9 +29,9 @@ from connectors.config import PipelineConfig
 from connectors.config.settings import HttpConfig
 from connectors.monitoring.health import Health
 from connectors.monitoring.looking import HeldStore, Looks
-from connectors.monitoring.memory import MemoryMetrics
 from connectors.monitoring.metrics import Metrics
 from connectors.monitoring.observer import Observer, Observers
+from connectors.monitoring.process import joined, process_registry
 from connectors.monitoring.retention import KeptLog
 from connectors.monitoring.store_metrics import StoreMetrics
 from connectors.page.html import security_policy
@@ -79,27 +79,28 @@ def served(config: PipelineConfig) -> Iterator[Observer]:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A connector that an endpoint tells of: its pages, who is told what its run does, and what is open for that."""
+    """A connector that an endpoint tells of: its pages, its own series, who is told what its run does, and what is open for that."""
 
     pages: Pages
     observer: Observer
+    own: CollectorRegistry
     opened: tuple[_Closes, ...] = ()
 
     @classmethod
-    def of(cls, config: PipelineConfig, limits: HttpConfig) -> Watched:
-        """With notes that are empty yet."""
+    def of(cls, config: PipelineConfig, limits: HttpConfig, process: CollectorRegistry | None = None) -> Watched:
+        """With notes that are empty yet. *process*: what tells of the process, where several share it."""
         kinds = tuple(sink.type for sink in config.sinks)
         metrics = Metrics(config.name, config.source.place, kinds, tables=limits.max_tables)
         store, kept_s = HeldStore(config), KeptLog.of(config)
         metrics.registry.register(StoreMetrics(config, tables=limits.max_tables, kept_s=kept_s, store=store))
-        metrics.registry.register(MemoryMetrics())
         health = Health.of(limits, metrics)
         page = Page(config, live=True, most=MOST_LISTED)
         looks = Looks(config, store, kept_s)
         state, whole = _Remembered(looks.state), _Remembered(partial(looks.state, lists_all=True))
         shown = _Remembered(lambda: _page(store, page, whole()))
-        pages = Pages(metrics.registry, health, state, whole, shown, limits)
-        return cls(pages, Observers(metrics, health), (looks, store, kept_s))
+        registry = joined(metrics.registry, process_registry() if process is None else process)
+        pages = Pages(registry, health, state, whole, shown, limits)
+        return cls(pages, Observers(metrics, health), metrics.registry, (looks, store, kept_s))
 
     def close(self) -> None:
         """Closes connections to source and store, behind the last answer."""

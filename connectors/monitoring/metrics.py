@@ -12,8 +12,6 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.platform_collector import PlatformCollector
-from prometheus_client.process_collector import ProcessCollector
 
 from connectors.monitoring.observer import Observer, WrittenPlan
 from historian.plans.plans import PlannedTable
@@ -80,8 +78,6 @@ class Metrics(Observer):
         self._event_time_s = 0.0
         self._behind_since_s = 0.0
         self._is_behind = False
-        ProcessCollector(registry=registry)
-        PlatformCollector(registry=registry)
 
         def gauge(name: str, what: str, *labels: str) -> Gauge:
             return Gauge(f"historian_{name}", what, labels, registry=registry)

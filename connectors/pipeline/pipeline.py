@@ -247,7 +247,7 @@ class Pipeline:
         is_due = self._tracker.doubts or (copier is not None and copier.waits)
         # What people order of copies stands in the store.
         rest_s = _POLL_S if is_due else self._rest_s if copier is None else _LOOK_S
-        self._rest_s = min(2 * self._rest_s, _LONGEST_LOOK_S)
+        self._rest_s = min(4 * self._rest_s, _LONGEST_LOOK_S)
         if due := self._due_us():
             rest_s = min(rest_s, (min(time_us for _, time_us in due) - self._tracker.clock_us()) / 1e6)
         wake = stopping if isinstance(stopping, Stopping) else None

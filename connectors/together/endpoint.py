@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from connectors.monitoring.endpoint import Answer, Watched, listening, verdict
 from connectors.monitoring.observer import Observer, Observers
+from connectors.monitoring.process import joined, process_registry
 
 if TYPE_CHECKING:
     from prometheus_client.samples import Sample
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Together", "served_together"]
 
-_OF_THE_PROCESS = ("process_", "python_", "jvm_")
 _AT_ONCE = 8
 """So many connectors are asked for their status at a time."""
 _LEAST_SILENCE_S = 60.0
@@ -32,14 +32,14 @@ _REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.MISDIRECTED_REQUEST)
 
 
 class Together:
-    """What is told of several connectors, by name. From any thread."""
+    """What is told of several connectors, by name, and of their *process*. From any thread."""
 
-    def __init__(self, watched: Mapping[str, Watched]) -> None:
+    def __init__(self, watched: Mapping[str, Watched], process: CollectorRegistry | None = None) -> None:
         self._watched = watched
         self._ended: dict[str, str] = {}
-        self.registry = CollectorRegistry(auto_describe=False)
-        registries = {name: each.pages.registry for name, each in watched.items()}
-        self.registry.register(_Labelled(registries, self._ended))
+        labelled = CollectorRegistry()
+        labelled.register(_Labelled({name: each.own for name, each in watched.items()}, self._ended))
+        self.registry = labelled if process is None else joined(labelled, process)
 
     def observer(self, name: str) -> Observer:
         """Who is told what that connector's run does."""
@@ -107,8 +107,9 @@ def served_together(configs: Sequence[PipelineConfig]) -> Iterator[Together]:
         return
     # Quiet ones among many let hear of themselves seldom.
     patient = replace(limits, max_silence_s=max(limits.max_silence_s, _LEAST_SILENCE_S))
-    watched = {config.name: Watched.of(config, patient) for config in configs}
-    together = Together(watched)
+    process = process_registry()
+    watched = {config.name: Watched.of(config, patient, process) for config in configs}
+    together = Together(watched, process)
     with ExitStack() as stack:
         for each in watched.values():
             stack.enter_context(closing(each))
@@ -117,7 +118,7 @@ def served_together(configs: Sequence[PipelineConfig]) -> Iterator[Together]:
 
 
 class _Labelled(Collector):
-    """The series of several registries, each with the label ``connector``; those of the process stand once, without it."""
+    """The series of several registries, each with the label ``connector``."""
 
     def __init__(self, registries: Mapping[str, CollectorRegistry], ended: Mapping[str, str]) -> None:
         self._registries = registries
@@ -127,9 +128,6 @@ class _Labelled(Collector):
         families: dict[str, Metric] = {}
         for name, registry in self._registries.items():
             for metric in registry.collect():
-                if metric.name.startswith(_OF_THE_PROCESS):
-                    families.setdefault(metric.name, metric)
-                    continue
                 family = families.get(metric.name)
                 if family is None:
                     family = Metric(metric.name, metric.documentation, metric.type, metric.unit)

@@ -16,6 +16,7 @@ from connectors.pipeline.opening import own_session
 from connectors.pipeline.run import run
 from connectors.pipeline.signals import Stopping, hangups, signals
 from connectors.together.endpoint import Together, served_together
+from connectors.together.open_files import allow_files
 from historian.errors import ConfigError
 from sinks.session import sessions_beside
 
@@ -69,6 +70,7 @@ def run_together(
         ConfigError: *configs* do not fit together, or nobody can listen at ``run.http``.
     """
     _check(configs)
+    allow_files(len(configs))
     stopping = Stopping() if stopping is None else stopping
     outcomes: dict[str, Outcome] = {}
     with (

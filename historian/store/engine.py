@@ -8,6 +8,7 @@ import socket
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,15 +26,18 @@ from sqlalchemy.exc import (
     ProgrammingError,
     SQLAlchemyError,
 )
-from sqlalchemy.pool import NullPool, StaticPool
+from sqlalchemy.pool import NullPool, QueuePool, StaticPool
 
 from historian.errors import ConfigError, StoreError, StoreNotLetIn, StoreUnreachable
+from historian.store.kept_connections import keep_current
 
 __all__ = ["Transactions"]
 
 T = TypeVar("T")
 
 _BUSY_S = 30.0
+_LOG_BYTES = 4 << 20
+"""To which SQLite's log is cut, once all of it is in the file: a connection that stays keeps it as long as it ever was."""
 _WRITES = "historian_writes"
 _ATTEMPTS = 20
 _PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.2
@@ -85,6 +89,10 @@ class Transactions:
         if parsed.get_backend_name() == "sqlite":
             event.listen(self._engine, "connect", _connect_sqlite)
             event.listen(self._engine, "begin", _begin_sqlite)
+        if isinstance(self._engine.pool, QueuePool) and parsed.get_backend_name() == "sqlite":
+            keep_current(self._engine, Path(parsed.database or ""))
+        # Connections that nobody closed are closed with this.
+        weakref.finalize(self, self._engine.dispose).atexit = False
         # In-memory SQLite is one connection for all threads.
         self._turn = threading.RLock()
         self._local = threading.local()
@@ -127,7 +135,9 @@ class Transactions:
         if self._engine.dialect.name == "sqlite":
             try:
                 with self._turn, self._engine.connect() as connection:
-                    cast("sqlite3.Connection", connection.connection.driver_connection).execute("VACUUM")
+                    driver = cast("sqlite3.Connection", connection.connection.driver_connection)
+                    driver.execute("VACUUM")
+                    driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             except sqlite3.Error as error:
                 raise StoreError(
                     "rows were deleted, but the store's file is as long as before",
@@ -233,10 +243,16 @@ def _options(url: URL) -> dict[str, Any]:
         return {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
     place = Path(url.database or "")
     place.parent.mkdir(parents=True, exist_ok=True)
-    if "uri" not in url.query:
-        _make_private(place)
-    # No pool: a connection must not live on in a forked process.
-    return {"poolclass": NullPool, "connect_args": {"timeout": _BUSY_S}}
+    if "uri" in url.query:  # what is said there may not be the file's name
+        return {"poolclass": NullPool, "connect_args": {"timeout": _BUSY_S}}
+    _make_private(place)
+    # To open a file and to close it, with all that its log holds, takes longer than most transactions.
+    return {
+        "poolclass": QueuePool,
+        "pool_size": 1,
+        "max_overflow": -1,
+        "connect_args": {"timeout": _BUSY_S, "check_same_thread": False},
+    }
 
 
 def _make_private(place: Path) -> None:
@@ -267,6 +283,7 @@ def _connect_sqlite(connection: sqlite3.Connection, _: object) -> None:
                 raise
             time.sleep(_LONGEST_PAUSE_S)
     connection.execute("PRAGMA synchronous = FULL")
+    connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -142,10 +142,11 @@ def capture_catalog(
     builder.read_columns(tuple(row for row in columns if TableName(*row[:2]) not in names))
     builder.read_keys(statistics)
     builder.read_foreign_keys(rules, parts)
+    unknown = {**builder.unknown, **names}
     snapshots = [
         builder.snapshot(table_id, TableName(database, table), table_collation, system_versioned=bool(versioned))
         for table_id, (database, table, table_collation, versioned) in enumerate(tables, next_table_id)
-        if TableName(database, table) not in {*builder.unknown, *names}
+        if TableName(database, table) not in unknown
     ]
     catalog = Catalog(
         tables={snapshot.name: snapshot for snapshot in snapshots},
@@ -155,7 +156,7 @@ def capture_catalog(
         },
         charset=normal_charset(charset),
         collation=normal_collation(collation),
-        unknown={**builder.unknown, **names},
+        unknown=unknown,
         next_table_id=next_table_id + len(tables),
         next_column_id=builder.next_column_id,
     )

@@ -13,6 +13,7 @@ from historian.changelog.operations import Op
 from historian.history.timeline import TimelineEntry
 from historian.plans.plans import Plan
 from historian.positions import GtidSet, TopicOffsets
+from historian.schema.edits import Edit
 from sinks.contract.chunks import ChunkHead
 from sinks.contract.locations import TableLocations
 from sinks.contract.parts import ChunkRows
@@ -34,6 +35,8 @@ __all__ = [
 
 Links = Mapping[str, int]
 """Target directory to the transaction version that it has when it holds the plan."""
+
+_EDITS = tuple[Edit, ...]
 
 PLANS, CHANGES, TABLES = "historian_plans", "historian_schema_changes", "historian_tables"
 
@@ -170,7 +173,6 @@ def _gtids_between(plan: Plan) -> str:
 def change_row(entry: TimelineEntry) -> dict[str, Any]:
     """A row of ``historian_schema_changes``."""
     place = entry.place
-    whole = json.loads(codec.dump(TimelineEntry, entry))
     return {
         "number": entry.number,
         "gtid": "" if place is None else place.gtid,
@@ -181,9 +183,9 @@ def change_row(entry: TimelineEntry) -> dict[str, Any]:
         "position": str(entry.position),
         "statement": entry.statement,
         "database": entry.database,
-        "edits": json.dumps(whole["edits"]),
+        "edits": codec.dump(_EDITS, entry.edits),
         "event_time": _time(entry.event_time_us),
-        "entry_json": json.dumps(whole),
+        "entry_json": codec.dump(TimelineEntry, entry),
     }
 
 

@@ -14,6 +14,7 @@ from connectors.cli import app
 from connectors.config import load_config
 from connectors.monitoring.memory import HeapUse, MemoryMetrics
 from connectors.monitoring.metrics import Metrics
+from connectors.monitoring.process import joined, process_registry
 from connectors.monitoring.store_metrics import StoreMetrics
 from historian.store import Store
 from monitoring.prometheus import promtool
@@ -33,9 +34,9 @@ def _families(directory: Path) -> set[str]:
     Store.open(store).close()
     metrics = Metrics("shop", "here", ("delta",), tables=10)
     metrics.registry.register(StoreMetrics(load_config(file), tables=10, kept_s=lambda: 60.0))
-    metrics.registry.register(MemoryMetrics(lambda: HeapUse(used=1, limit=2), os.getpid))
+    process = process_registry(MemoryMetrics(lambda: HeapUse(used=1, limit=2), os.getpid))
     endings = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
-    return {f"{f.name}{end}" for f in metrics.registry.collect() for end in endings.get(f.type, ("",))}
+    return {f"{f.name}{end}" for f in joined(metrics.registry, process).collect() for end in endings.get(f.type, ("",))}
 
 
 def test_prometheus_accepts_configuration_and_alerts_and_the_alerts_tell_what_they_should() -> None:

@@ -33,7 +33,7 @@ class Asked:
             return Answer.of({"plan": number})
 
         return SimpleNamespace(
-            pages=SimpleNamespace(answer=answer, registry=CollectorRegistry(), health=None), observer=None
+            pages=SimpleNamespace(answer=answer, health=None), own=CollectorRegistry(), observer=None
         )
 
     def _wait(self) -> None:
@@ -62,9 +62,9 @@ def test_the_status_of_many_connectors_is_asked_of_several_at_a_time_and_of_no_m
 
 def test_who_is_refused_the_status_of_one_connector_is_refused_that_of_all() -> None:
     refused = Answer.of({"error": "no"}, HTTPStatus.UNAUTHORIZED)
-    pages = SimpleNamespace(answer=lambda *_: refused, registry=CollectorRegistry(), health=None)
+    pages = SimpleNamespace(answer=lambda *_: refused, health=None)
 
-    together = Together({"one": SimpleNamespace(pages=pages, observer=None)})  # type: ignore[dict-item]
+    together = Together({"one": SimpleNamespace(pages=pages, own=CollectorRegistry(), observer=None)})  # type: ignore[dict-item]
 
     assert refused == together.answer("/status", "", "", "")
 

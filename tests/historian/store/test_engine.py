@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, Engine, delete, event, insert, select
 from sqlalchemy.exc import OperationalError
 
 from historian.errors import StoreError
@@ -129,3 +131,83 @@ def test_a_store_is_opened_and_looked_at_while_another_writes(tmp_path: Path) ->
                 return opened.connector("shop")
 
         assert identity == writer.write(look)
+
+
+def test_a_file_stays_open_between_transactions_and_its_log_goes_when_the_store_is_closed(tmp_path: Path) -> None:
+    opened: list[object] = []
+
+    def noted(connection: sqlite3.Connection, _: object) -> None:
+        opened.append(connection)
+
+    event.listen(Engine, "connect", noted)
+    try:
+        with (
+            closing(Transactions(f"sqlite:///{tmp_path}/store.db")) as mine,
+            closing(Transactions(mine.where)) as others,
+        ):
+            mine.write(metadata.create_all)
+            for count in range(1, 4):
+                mine.write(lambda connection, count=count: _put(connection, f"{count}"))
+                assert count == len(_names(others))
+    finally:
+        event.remove(Engine, "connect", noted)
+
+    assert 2 == len(opened)
+    assert ["store.db"] == [path.name for path in tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_file_that_was_put_away_is_not_written_any_more(tmp_path: Path, is_replaced: bool) -> None:
+    file = tmp_path / "store.db"
+    with closing(Transactions(f"sqlite:///{file}")) as mine, closing(Transactions(mine.where)) as others:
+        for each in (mine, others):
+            each.write(metadata.create_all)
+        mine.write(lambda connection: _put(connection, "first"))
+        file.rename(tmp_path / "away.db")
+        if is_replaced:
+            with closing(Transactions(mine.where)) as new:
+                new.write(metadata.create_all)
+                new.write(lambda connection: _put(connection, "of the new one"))
+                assert ["of the new one"] == _names(mine) == _names(others)
+        else:
+            with pytest.raises(StoreError, match="no such table"):
+                _names(mine)
+            mine.write(metadata.create_all)
+        mine.write(lambda connection: _put(connection, "second"))
+        others.write(lambda connection: _put(connection, "third"))
+        expected = [*["of the new one"] * is_replaced, "second", "third"]
+        assert expected == _names(mine)
+    with closing(Transactions(f"sqlite:///{file}")) as again:
+        assert expected == _names(again)
+
+
+def test_a_forked_process_opens_a_connection_of_its_own(tmp_path: Path) -> None:
+    with closing(Transactions(f"sqlite:///{tmp_path}/store.db")) as mine:
+        mine.write(metadata.create_all)
+        before = mine.read(lambda connection: id(connection.connection.driver_connection))
+        process = os.fork()
+        if process == 0:
+            try:
+                other = mine.read(lambda connection: id(connection.connection.driver_connection))
+                mine.write(lambda connection: _put(connection, "of the child"))
+                os._exit(int(other == before))
+            finally:
+                os._exit(2)
+        assert 0 == os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        mine.write(lambda connection: _put(connection, "of the parent"))
+
+        assert before == mine.read(lambda connection: id(connection.connection.driver_connection))
+        assert ["of the child", "of the parent"] == sorted(_names(mine))
+
+
+def test_what_is_shrunk_is_smaller_while_others_hold_it_open(tmp_path: Path) -> None:
+    file = tmp_path / "store.db"
+    with closing(Transactions(f"sqlite:///{file}")) as mine, closing(Transactions(mine.where)) as others:
+        mine.write(metadata.create_all)
+        mine.write(lambda connection: connection.execute(insert(facts).values(name="long", body="x" * 8_000_000)))
+        assert ["long"] == _names(others)
+        mine.write(lambda connection: connection.execute(delete(facts)))
+        mine.shrink()
+
+        assert file.stat().st_size < 1_000_000
+        assert [] == _names(others)
