@@ -33,6 +33,8 @@
 
 from __future__ import annotations
 
+import re
+from importlib import import_module
 from typing import Any, ClassVar
 
 __all__ = [
@@ -63,7 +65,15 @@ __all__ = [
     "UnknownTable",
     "UnsupportedEvent",
     "ValueUnrepresentable",
+    "error_in",
 ]
+
+_RAISED = re.compile(
+    r"\b((?:historian|connectors|sinks)(?:\.\w+)*)\.(\w+): (.*?)"
+    r"(?=\n\s*\n|\n\s*(?:at \S|SQLSTATE|JVM stacktrace|Traceback|During handling)|\Z)",
+    re.DOTALL,
+)
+"""An error of ours as a traceback tells it, with the lines that belong to it."""
 
 
 class HistorianError(Exception):
@@ -257,3 +267,32 @@ class SinkUnreachable(SinkError):
 
 class ChainBroken(SinkError):
     """A target misses a plan, or holds a commit that is not ours."""
+
+
+def error_in(text: str) -> HistorianError | None:
+    r"""The last error of ours that *text* tells of, as a traceback does; None: it tells of none.
+
+    It is of the class that was raised, wherever in our packages that stands, and prints as it was told. Spark hands on the text alone of what
+    another process raised.
+
+    >>> found = error_in("Job aborted ... historian.errors.UnknownTable: no such table (a.b)\n\tat org.apache ...")
+    >>> type(found).__name__, str(found)
+    ('UnknownTable', 'no such table (a.b)')
+    """
+    for module, name, message in reversed(_RAISED.findall(text)):
+        kind = _class_of_ours(module, name)
+        if kind is not None:
+            error = kind.__new__(kind)
+            HistorianError.__init__(error, message.strip(), next_step="")
+            if isinstance(error, ConfigError):
+                error.problems = ()  # they stand in the message
+            return error
+    return None
+
+
+def _class_of_ours(module: str, name: str) -> type[HistorianError] | None:
+    try:
+        kind = getattr(import_module(module), name, None)
+    except ImportError:
+        return None
+    return kind if isinstance(kind, type) and issubclass(kind, HistorianError) else None

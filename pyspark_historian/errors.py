@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import historian.errors
-from historian.errors import HistorianError
+from historian.errors import HistorianError, error_in
 
 __all__ = ["readable_errors", "reason_of"]
-
-_RAISED = re.compile(
-    r"historian\.errors\.(\w+): (.*?)(?=\n\s*\n|\n\s+at |\n\s*SQLSTATE|\nTraceback|\nJVM stacktrace|\Z)", re.DOTALL
-)
 
 
 def reason_of(error: BaseException | None) -> HistorianError | None:
@@ -27,12 +21,7 @@ def reason_of(error: BaseException | None) -> HistorianError | None:
     """
     if error is None or isinstance(error, HistorianError):
         return error
-    found = _RAISED.findall(str(error))
-    if not found:
-        return None
-    name, text = found[-1]
-    kind = getattr(historian.errors, name, HistorianError)
-    return kind(text.strip()) if isinstance(kind, type) and issubclass(kind, HistorianError) else HistorianError(text)
+    return error_in(str(error))
 
 
 @contextmanager

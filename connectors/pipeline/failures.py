@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from historian import errors
-from historian.errors import HistorianError, SinkError, SinkUnreachable
+from historian.errors import HistorianError, SinkError, SinkUnreachable, error_in
 
 __all__ = ["error_behind"]
 
@@ -23,10 +22,6 @@ Credentials that have expired are renewed by whoever gives them. An upload is go
 then the file is written anew, under another name. An object that changes while it is read is
 read again.
 """
-
-_RAISED = re.compile(
-    r"historian\.errors\.(\w+): (.*?)(?=\n\s*(?:at \S|JVM stacktrace|Traceback|During handling)|\n\n|\Z)", re.DOTALL
-)
 
 
 def error_behind(failure: BaseException) -> HistorianError:
@@ -48,11 +43,8 @@ def error_behind(failure: BaseException) -> HistorianError:
         )
     if isinstance(failure, HistorianError):
         return failure
-    found = _RAISED.findall(text)
-    if found:
-        name, message = found[-1]
-        kind = getattr(errors, name, None)
-        if isinstance(kind, type) and issubclass(kind, HistorianError):
-            return kind(message.strip(), next_step="")
+    found = error_in(text)
+    if found is not None:
+        return found
     kind = SinkUnreachable if _MAY_PASS.search(text) else SinkError
     return kind("a plan could not be written", found=text.strip())

@@ -116,3 +116,9 @@ def test_a_signal_ends_the_pauses() -> None:
 def test_storage_that_does_not_answer_may_pass(text: str, passes: bool) -> None:
     assert passes is error_behind(ValueError(text)).retryable
     assert passes is error_behind(SinkError("a target cannot be read", found=text)).retryable
+
+
+def test_a_server_that_an_executor_has_lost_may_come_back() -> None:
+    told = "PythonException: connectors.readers.binlog.transport.connection.ConnectionLost: the connection broke\n\tat org.apache"
+
+    assert error_behind(ValueError(told)).retryable
