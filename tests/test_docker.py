@@ -142,5 +142,7 @@ def test_other_producers_of_the_example_fit_together() -> None:
     assert options["kafka.bootstrap.servers"] == maxwell.brokers == stock.brokers
     assert (options["kafka_topic"],) == (options["ddl_kafka_topic"],) == maxwell.topics
     assert "maxwell" == maxwell.format
-    assert revision_of("connect", "debezium-connector-mysql").startswith(services["connect"]["image"].rpartition(":")[2] + ".")
+    assert revision_of("connect", "debezium-connector-mysql").startswith(
+        services["connect"]["image"].rpartition(":")[2] + "."
+    )
     assert f"v{revision_of('maxwell')}" == services["maxwell"]["image"].rpartition(":")[2]
