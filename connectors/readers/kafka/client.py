@@ -334,7 +334,8 @@ class Client:
             raise purged(partition, text, low, high)
         refused = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._AUTHENTICATION, KafkaError.UNKNOWN_TOPIC_OR_PART)  # noqa: SLF001
         if code in (*refused, KafkaError._FATAL):  # noqa: SLF001
-            raise SourceError("the brokers refuse to be read", where=f"{partition[0]}:{partition[1]}", found=text)
+            kind = SourceNotLetIn if code == KafkaError._AUTHENTICATION else SourceError  # noqa: SLF001 as above
+            raise kind("the brokers refuse to be read", where=f"{partition[0]}:{partition[1]}", found=text)
 
     def wait(self, reached: Mapping[Partition, int], timeout_s: float, wake: Wake | None = None) -> bool:
         """Whether one of the partitions goes on behind where it was *reached*; returns then, when *wake* is set, after *timeout_s* at the latest."""
