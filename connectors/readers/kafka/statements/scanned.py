@@ -10,7 +10,7 @@ from connectors.readers.base import SchemaMet, Statement
 from connectors.readers.kafka.located.source_words import row_words
 from connectors.readers.kafka.messages.partitions import partition_of
 from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlace, place_of
-from connectors.readers.kafka.statements.ahead import first_ahead, in_order
+from connectors.readers.kafka.statements.ahead import Told, first_ahead, first_untold, in_order, told_by
 from connectors.readers.kafka.statements.late import with_passed
 from connectors.readers.kafka.statements.row_times import RowTimes
 from historian.ddl import StatementContext
@@ -43,6 +43,7 @@ class ScannedStatements:
         payload_of: gives what a message holds, as :func:`.source_places.place_of` wants it.
         moves: messages may be statements, so that rows of other partitions are looked for behind each.
         advice: what to do where messages tell too little of a table.
+        told: what rows of earlier plans have told, where statements stand among rows; None: they do not.
 
     Attributes:
         found: schemas and statements, each with its moment in the source.
@@ -56,9 +57,10 @@ class ScannedStatements:
         payload_of: Callable[[bytes], Any],
         moves: bool,
         advice: str,
+        told: Collection[Told] | None = None,
     ) -> None:
         self._order, self._schema_topic, self._payload_of = order, schema_topic, payload_of
-        self._moves, self._advice = moves, advice
+        self._moves, self._advice, self._told = moves, advice, told
         self._taken: set[tuple[int | None, str, str, str]] = set()
         self._stated_us: dict[Partition, int] = {}
         self._read_us: dict[Partition, int] = {}
@@ -188,6 +190,8 @@ class ScannedStatements:
     ) -> dict[Partition, int] | None:
         """Where partitions end before the first statement that is later than rows which are not read yet; None: there is none.
 
+        Where statements stand among rows, before the first schema that is so, and new: what is not read may have its statement.
+
         Args:
             reached: of each partition the offset behind what was read.
             unread: partitions with such rows.
@@ -196,7 +200,10 @@ class ScannedStatements:
             SourceError: there is one, and it has no place in the source's log that says which rows are before it.
         """
         statements = (item for _, item in self.found if isinstance(item, Statement))
-        first = first_ahead(statements, {at: self._read_us.get(at, 0) for at in unread})
+        read_us = {at: self._read_us.get(at, 0) for at in unread}
+        first = first_ahead(statements, read_us)
+        if self._told is not None:
+            first = first_untold(self.found, read_us, self._told)
         if first is None:
             return None
         ends = {}
@@ -209,6 +216,10 @@ class ScannedStatements:
             begins = (times.first_from(first) for (where, _), times in self._row_times.items() if where == at)
             ends[at] = min((*stated, *(offset for offset in begins if offset is not None), reached_offset))
         return ends
+
+    def last_told(self) -> dict[tuple[str, TableName], Told]:
+        """By partition and table what its rows have told last."""
+        return {(met.place.file, met.table): told_by(met) for _, met in self.found if isinstance(met, SchemaMet)}
 
     def note_passed(self, marks: SourceMarks) -> None:
         """Notes at each statement the partitions of which a former plan has rows from behind it. *marks*: how far they had come by the scan's start."""
