@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from connectors.readers.base import Wake
     from connectors.readers.kafka.messages.batch import Batch
     from connectors.readers.kafka.scanning import TopicScan
-    from connectors.readers.kafka.statements.ahead import Told
+    from connectors.readers.kafka.statements.scanned import TableColumns
     from historian.names import TableName
     from historian.plans.source_marks import SourceMarks
 
@@ -55,7 +55,7 @@ class KafkaReader:
         self._writers = writers_of(settings.registry)
         self._message_bytes = 0.0
         self._cache: MessageCache | None = None
-        self._told: dict[tuple[str, TableName], Told] = {}
+        self._told: dict[tuple[str, TableName], TableColumns] = {}
         self.on_bound: Callable[[LogPosition], None] | None = None
         self.stated: Callable[[], Iterable[tuple[int, str]]] | None = None
         self.marks: Callable[[Collection[str]], SourceMarks] | None = None

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from connectors.readers.kafka.messages.batch import Batch
     from connectors.readers.kafka.messages.partitions import Partition
     from connectors.readers.kafka.messages.source_places import Newest
-    from connectors.readers.kafka.statements.ahead import Told
+    from connectors.readers.kafka.statements.scanned import TableColumns
     from historian.names import TableName
     from historian.plans.source_marks import SourceMarks
 
@@ -66,7 +66,7 @@ class TopicScan:
         writers: Writers | None = None,
         marks: SourceMarks | None = None,
         order: SourceOrder | None = None,
-        told: Collection[Told] = (),
+        told: Collection[TableColumns] = (),
     ) -> None:
         self._ranges = ranges
         self._read = ScannedRanges(ranges)
@@ -115,7 +115,7 @@ class TopicScan:
         """Schemas and statements, each with its time in the source."""
         return self._statements.found
 
-    def last_told(self) -> dict[tuple[str, TableName], Told]:
+    def last_told(self) -> dict[tuple[str, TableName], TableColumns]:
         """As of :meth:`.ScannedStatements.last_told`."""
         return self._statements.last_told()
 

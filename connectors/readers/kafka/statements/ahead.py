@@ -13,9 +13,9 @@ from historian.names import TableName
 if TYPE_CHECKING:
     from connectors.readers.kafka.messages.partitions import Partition
 
-__all__ = ["Told", "first_ahead", "first_untold", "in_order", "told_by"]
+__all__ = ["TableColumns", "first_ahead", "first_untold", "in_order", "told_by"]
 
-Told = tuple[TableName, tuple[str, ...]]
+TableColumns = tuple[TableName, tuple[str, ...]]
 """A table, and the names of its columns."""
 
 
@@ -48,13 +48,13 @@ def first_ahead(statements: Iterable[Statement], read_us: Mapping[Partition, int
     return min((each.event_time_us for each in ahead), default=None)
 
 
-def told_by(met: SchemaMet) -> Told:
+def told_by(met: SchemaMet) -> TableColumns:
     """What a row tells of its table that a statement may have made."""
     return met.table, tuple(column.name for column in met.columns)
 
 
 def first_untold(
-    found: Sequence[tuple[int, SchemaMet | Statement]], read_us: Mapping[Partition, int], told: Collection[Told]
+    found: Sequence[tuple[int, SchemaMet | Statement]], read_us: Mapping[Partition, int], told: Collection[TableColumns]
 ) -> int | None:
     """The moment of the first schema *found* that is later than rows which are not read yet, where its statement may be among these.
 

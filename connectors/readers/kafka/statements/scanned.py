@@ -10,7 +10,7 @@ from connectors.readers.base import SchemaMet, Statement
 from connectors.readers.kafka.located.source_words import row_words
 from connectors.readers.kafka.messages.partitions import partition_of
 from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlace, place_of
-from connectors.readers.kafka.statements.ahead import Told, first_ahead, first_untold, in_order, told_by
+from connectors.readers.kafka.statements.ahead import TableColumns, first_ahead, first_untold, in_order, told_by
 from connectors.readers.kafka.statements.late import with_passed
 from connectors.readers.kafka.statements.row_times import RowTimes
 from historian.ddl import StatementContext
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from historian.plans.source_marks import SourceMarks
     from historian.positions.places import Place
 
-__all__ = ["ScannedStatements"]
+__all__ = ["ScannedStatements", "TableColumns"]
 
 _SQL_VERSION = 80_400
 """Of the server whose statements come in messages, which do not tell it: they are read as the present one reads them."""
@@ -57,7 +57,7 @@ class ScannedStatements:
         payload_of: Callable[[bytes], Any],
         moves: bool,
         advice: str,
-        told: Collection[Told] | None = None,
+        told: Collection[TableColumns] | None = None,
     ) -> None:
         self._order, self._schema_topic, self._payload_of = order, schema_topic, payload_of
         self._moves, self._advice, self._told = moves, advice, told
@@ -217,7 +217,7 @@ class ScannedStatements:
             ends[at] = min((*stated, *(offset for offset in begins if offset is not None), reached_offset))
         return ends
 
-    def last_told(self) -> dict[tuple[str, TableName], Told]:
+    def last_told(self) -> dict[tuple[str, TableName], TableColumns]:
         """By partition and table what its rows have told last."""
         return {(met.place.file, met.table): told_by(met) for _, met in self.found if isinstance(met, SchemaMet)}
 
