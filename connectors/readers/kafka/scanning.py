@@ -47,6 +47,9 @@ __all__ = ["TopicScan"]
 _LEAST_BYTES = 40
 """A message counts as so long at least where a scan ends at a limit."""
 
+_LONGEST_WAIT = 4
+"""So many times the limit is read at most to find what may explain rows: a partition may have nothing that tells a time."""
+
 
 class TopicScan:
     """What is met behind a start, partition by partition.
@@ -134,9 +137,14 @@ class TopicScan:
             taken += self.take(partition, batch.part(taken, min(len(batch), taken + left)), most)
             if self._is_full(most):
                 ends = self.waiting_ends()
-                if ends is None or any(end > self._ranges[at][0] for at, end in ends.items()):
+                goes_on = ends is None or any(end > self._ranges[at][0] for at, end in ends.items())
+                if goes_on or self._waits_no_more(limit_bytes):
                     return True
         return False
+
+    def _waits_no_more(self, limit_bytes: int) -> bool:
+        """Whether rows have waited long enough for statements that other partitions may have."""
+        return self._is_full(_LONGEST_WAIT * limit_bytes) and self._statements.wait_no_more()
 
     def _is_full(self, most_bytes: int) -> bool:
         return self.size_bytes >= most_bytes or self.message_count >= most_bytes // _LEAST_BYTES
@@ -261,6 +269,7 @@ class TopicScan:
             if isinstance(event, Watermark):
                 self._read.pass_over(partition, "watermark")
                 self._promised_us[partition] = max(self._promised_us.get(partition, 0), event.time_us)
+                self._statements.note_read(partition, event.time_us)
                 self._read.mark_closed(partition, offset + 1)
                 continue
             self.event_time_us = max(self.event_time_us, event.event_time_us)

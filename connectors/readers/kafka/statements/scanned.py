@@ -79,7 +79,7 @@ class ScannedStatements:
         if self.are_placed:
             words, where = row_words(rows, self._payload_of), f"{partition[0]}:{partition[1]}"
             moments_us = self._order.moments(words, rows.times, where, newest)
-        self._note_read(partition, int(moments_us.max()))
+        self.note_read(partition, int(moments_us.max()))
         if self._moves:
             self._note_times(partition, rows, moments_us)
 
@@ -90,7 +90,7 @@ class ScannedStatements:
     def note_event(self, event: Event, value: bytes, place: Place, newest: Callable[[], Newest]) -> int:
         """The moment of a change, which is noted."""
         partition, moment_us = partition_of(place), self._moment_us(event, value, place, newest)
-        self._note_read(partition, moment_us)
+        self.note_read(partition, moment_us)
         if self._moves:
             self._times_of(partition, event.table).note(self._behind_stated(partition, moment_us), place.offset)
         return moment_us
@@ -102,7 +102,8 @@ class ScannedStatements:
         words = place_of(value, self._payload_of) or NO_PLACE
         return self._order.moment(words, event.event_time_us, place.gtid, newest)
 
-    def _note_read(self, partition: Partition, moment_us: int) -> None:
+    def note_read(self, partition: Partition, moment_us: int) -> None:
+        """Notes up to which moment a partition has been read."""
         self._read_us[partition] = max(self._read_us.get(partition, 0), moment_us)
 
     def _behind_stated(self, partition: Partition, moment_us: int) -> int:
@@ -146,7 +147,7 @@ class ScannedStatements:
                 return False
             self._taken.add(taken)
             moment_us = stated_us
-        self._note_read(partition, moment_us)
+        self.note_read(partition, moment_us)
         time_us = self._stated_us[partition] = self._behind_stated(partition, moment_us)
         context = StatementContext(
             database=event.database,
@@ -216,6 +217,11 @@ class ScannedStatements:
             begins = (times.first_from(first) for (where, _), times in self._row_times.items() if where == at)
             ends[at] = min((*stated, *(offset for offset in begins if offset is not None), reached_offset))
         return ends
+
+    def wait_no_more(self) -> bool:
+        """Has rows wait no more for statements that may stand among rows of other partitions; False: they did not."""
+        did, self._told = self._told is not None, None
+        return did
 
     def last_told(self) -> dict[tuple[str, TableName], TableColumns]:
         """By partition and table what its rows have told last."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Generator, Mapping
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 
+from connectors.readers.base import Bound
 from connectors.readers.kafka.client import KafkaSettings
 from connectors.readers.kafka.messages.batch import Batch
 from connectors.readers.kafka.messages.partitions import Partition
@@ -77,6 +79,44 @@ def backlog(numbers: Random) -> tuple[dict[int, list[Message]], dict[int, int]]:
             held[numbers.choices([*held], weights)[0]].append(row(moment, columns))
             widths[moment] = len(columns)
     return held, widths
+
+
+def ends(held: dict[int, list[Message]], settings: KafkaSettings, limit_bytes: int) -> list[list[int]]:
+    """Where each scan of at most so many bytes ends in each partition."""
+    reader = KafkaReader(settings)
+    reader._client = reader._administration = Topic(held, dict.fromkeys(held, 5))  # type: ignore[assignment]
+    found, reached = list[list[int]](), reader.start()
+    while items := list(reader.scan(reached, limit_bytes=limit_bytes)):
+        bound = items[-1]
+        assert isinstance(bound, Bound)
+        reached = bound.position
+        found.append([offset for _, offset in reached.offsets])
+    return found
+
+
+def watermark(moment: int) -> Message:
+    said = {"database": "", "table": "", "isDdl": False, "type": "TIDB_WATERMARK", "es": BEGUN_MS + moment}
+    return None, json.dumps(said | {"_tidb": {"watermarkTs": (BEGUN_MS + moment) << 18}}).encode()
+
+
+def test_a_partition_of_watermarks_alone_says_how_far_it_is() -> None:
+    rows = [row(moment, ("id",)) for moment in range(1, 60)]
+    held = {0: [statement(0, "CREATE TABLE t (id INT PRIMARY KEY)"), *rows], 1: [watermark(n) for n in range(0, 60, 2)]}
+
+    found = ends(held, replace(SETTINGS, format="ticdc_canal_json"), 2_000)
+
+    assert [60, 30] == found[-1]
+    assert len(found) > 5
+
+
+def test_rows_do_not_wait_for_ever_for_a_partition_that_tells_no_time() -> None:
+    rows = [row(moment, ("id",)) for moment in range(1, 60)]
+    held = {0: [statement(0, "CREATE TABLE t (id INT PRIMARY KEY)"), *rows], 1: [(None, b"broken" * 20)] * 500}
+
+    found = ends(held, replace(SETTINGS, keeps_unread=True), 2_000)
+
+    assert [60, 500] == found[-1]
+    assert len(found) > 6
 
 
 @pytest.mark.parametrize("seed", range(6))
