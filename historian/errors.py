@@ -17,6 +17,7 @@
     ├── PlanOutdated           rows of a schema version that the plan does not hold: plan anew
     ├── LeaseHeld              another run of the same connector is alive: retry when it has ended
     ├── SourceError            the log or the server cannot be read as asked
+    │   ├── SourceNotLetIn     who is read refuses the user or its password
     │   ├── LogPurged          the log before a position is gone
     │   ├── LogReplaced        another log stands where the one that was read stood
     │   ├── LogCutOtherwise    a second look at a plan's log met other chunks: retry
@@ -58,6 +59,7 @@ __all__ = [
     "SinkError",
     "SinkUnreachable",
     "SourceError",
+    "SourceNotLetIn",
     "StoreError",
     "StoreNotLetIn",
     "StoreUnreachable",
@@ -198,6 +200,10 @@ class LeaseHeld(HistorianError):
 
 class SourceError(HistorianError):
     """The log or the server cannot be read as asked."""
+
+
+class SourceNotLetIn(SourceError):
+    """A server, brokers or a registry refuse the user or its password, which can be others without a change of the configuration."""
 
 
 class LogPurged(SourceError):

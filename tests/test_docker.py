@@ -15,6 +15,7 @@ from databases.server_builds import BUILDS
 from databases.servers import server_options
 
 DOCKER = Path(__file__).parent.parent / "docker"
+SUPPORT = Path(__file__).parent / "support/databases"
 
 # Of the place where a server runs, not of how it behaves.
 PLACES = {"bind_address", "datadir", "init_file", "log_error", "pid_file", "secure_file_priv", "socket", "tmpdir"}
@@ -105,10 +106,43 @@ def test_the_example_of_kafka_fits_together() -> None:
     assert (f"{connector['topic.prefix']}.{database}.*",) == source.topics
     assert "true" == connector["value.converter.schemas.enable"]
     mounted = [volume.split(":") for volume in services["historian"]["volumes"] if volume.startswith("./")]
-    assert [("./shop.yaml", services["historian"]["command"][1])] == [(place, at) for place, at, _ in mounted]
+    assert ["./shop.yaml", "./stock.yaml", "./maxwell.yaml"] == [place for place, _, _ in mounted]
+    assert services["historian"]["command"][1] in [at for _, at, _ in mounted]
     assert [] == [
         each
         for name in services
         for port in services[name].get("ports", ())
         if not (each := port).startswith("127.0.0.1:")
     ]
+
+
+def revision_of(part: str, jar: str = "") -> str:
+    """Which revision of a jar the tests start."""
+    lines = [line.split() for line in (SUPPORT / f"{part}_jars.txt").read_text().splitlines() if line[0] != "#"]
+    (revision,) = (revision for _, name, revision, _ in lines if name == (jar or part))
+    return revision
+
+
+def test_other_producers_of_the_example_fit_together() -> None:
+    """PostgreSQL with Debezium, and Maxwell with a server that it knows, as the tests start them."""
+    directory = DOCKER / "kafka"
+    services = yaml.safe_load((directory / "compose.yaml").read_text())["services"]
+    connector = json.loads((directory / "postgresql.json").read_text())
+    stock, maxwell = (load_config(directory / f"{name}.yaml").source for name in ("stock", "maxwell"))
+    options = dict(each.removeprefix("--").split("=", 1) for each in services["maxwell"]["command"] if "=" in each)
+
+    assert isinstance(stock, KafkaSource)
+    assert isinstance(maxwell, KafkaSource)
+    assert (f"{connector['topic.prefix']}.public.*",) == stock.topics
+    assert connector["database.hostname"] in services
+    assert connector["database.dbname"] == services["postgres"]["environment"]["POSTGRES_DB"]
+    assert connector["database.password"] == services["postgres"]["environment"]["POSTGRES_PASSWORD"]
+    assert options["host"] in services
+    assert options["password"] == services[options["host"]]["environment"]["MYSQL_ROOT_PASSWORD"]
+    assert options["kafka.bootstrap.servers"] == maxwell.brokers == stock.brokers
+    assert (options["kafka_topic"],) == (options["ddl_kafka_topic"],) == maxwell.topics
+    assert "maxwell" == maxwell.format
+    assert revision_of("connect", "debezium-connector-mysql").startswith(
+        services["connect"]["image"].rpartition(":")[2] + "."
+    )
+    assert f"v{revision_of('maxwell')}" == services["maxwell"]["image"].rpartition(":")[2]

@@ -79,24 +79,25 @@ def retention_checks(config: PipelineConfig, reader: Reader) -> Iterator[CheckRe
     if plan is None or not isinstance(source, KafkaSource):
         return
     with closing(Client(kafka_settings(source))) as client:
-        kept_ms = Administration(client).retention_ms()
+        kept = Administration(client).kept()
     now_us = time.time_ns() // 1000
     late = [
-        (lag.partition, (now_us - lag.since_us) / 3_600_000_000, kept_ms[topic] / 3_600_000)
+        (lag.partition, (now_us - lag.since_us) / 3_600_000_000, kept[topic])
         for lag in reader.partition_lags(plan.end)
-        if lag.since_us is not None and (topic := lag.partition.rpartition(":")[0]) in kept_ms
+        if lag.since_us is not None and (topic := lag.partition.rpartition(":")[0]) in kept
     ]
-    near = [each for each in late if each[1] > each[2] / 2]
+    near = [each for each in late if each[1] > each[2].hours / 2]
     if near:
-        partition, age_h, kept_h = max(near, key=lambda each: each[1] / each[2])
+        partition, age_h, limit = max(near, key=lambda each: each[1] / each[2].hours)
         yield warning(
             "retention",
-            f"the first message of {partition} that was not read is {age_h:.1f} hours old, and messages are kept for {kept_h:.1f} hours",
-            "messages that are read before they are gone",
-            "run the connector, or raise retention.ms of the topic",
+            f"the first message of {partition} that was not read is {age_h:.1f} hours old, and {limit.what} are kept for {limit.hours:.1f} hours",
+            f"{limit.what} that are read before they are gone",
+            f"run the connector, or raise {limit.setting} of the topic",
         )
-    elif kept_ms:
-        yield ok("retention", f"messages are kept for {min(kept_ms.values()) / 3_600_000:.1f} hours or longer")
+    elif kept:
+        least = min(kept.values(), key=lambda each: each.hours)
+        yield ok("retention", f"{least.what} are kept for {least.hours:.1f} hours or longer")
 
 
 def _registry(writers: Writers | None) -> Iterator[CheckResult]:

@@ -67,7 +67,7 @@ def reread(config: PipelineConfig) -> PipelineConfig:
     *config* itself where they stand for the same, or one cannot be filled in. Whatever else stands in the file by now is not looked at.
     """
     file, source = config.path, config.source
-    if config.document is None or not isinstance(source, ServerSource):
+    if config.document is None or not isinstance(source, ServerSource | KafkaSource):
         return config
     filled = fill(config.document, os.environ, file.parent)
     if filled.problems:
@@ -76,10 +76,13 @@ def reread(config: PipelineConfig) -> PipelineConfig:
         found = Document.model_validate(filled.value, context={"base": file.parent}).plain(file)
     except ValidationError:
         return config
-    if not isinstance(found.source, ServerSource):
-        return config
     now = found.source
-    source = replace(source, user=now.user, password=now.password, tls=now.tls, rows_from=now.rows_from)
+    if isinstance(source, ServerSource) and isinstance(now, ServerSource):
+        source = replace(source, user=now.user, password=now.password, tls=now.tls, rows_from=now.rows_from)
+    elif isinstance(source, KafkaSource) and isinstance(now, KafkaSource):
+        source = replace(source, client=now.client, registry=now.registry)
+    else:
+        return config
     fresh = replace(config, source=source, history=found.history)
     return config if fresh == config else fresh
 
@@ -87,12 +90,18 @@ def reread(config: PipelineConfig) -> PipelineConfig:
 def can_change(config: PipelineConfig) -> bool:
     """Whether what lets us in to server or store can be another one without a change of the file: it has references, or names files."""
     source = config.source
-    if not isinstance(source, ServerSource):
+    if isinstance(source, ServerSource):
+        each = [source.tls, *([] if source.rows_from is None else [source.rows_from.tls])]
+        has_files = any(tls.ca or tls.cert or tls.key for tls in each)
+    elif isinstance(source, KafkaSource):
+        has_files = any(name.endswith(".location") for name in source.client) or bool(
+            source.registry and source.registry.ca
+        )
+    else:
         return False
-    each = [source.tls, *([] if source.rows_from is None else [source.rows_from.tls])]
     document = config.document if isinstance(config.document, dict) else {}
     refers = has_references(document.get("source")) or has_references(document.get("history"))
-    return refers or any(tls.ca or tls.cert or tls.key for tls in each)
+    return refers or has_files
 
 
 def revision(config: PipelineConfig) -> str:

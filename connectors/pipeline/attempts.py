@@ -18,9 +18,8 @@ from connectors.pipeline.leasing import RunLease
 from connectors.pipeline.pipeline import Pipeline
 from connectors.pipeline.reloading import Reloads
 from connectors.pipeline.retry import Failure, retried
-from connectors.readers.binlog.transport.connection import NotLetIn
 from connectors.spark.ending import answers
-from historian.errors import HistorianError, SinkError, StoreNotLetIn
+from historian.errors import HistorianError, SinkError, SourceNotLetIn, StoreNotLetIn
 from historian.plans.plans import Plan
 from historian.store import Lease, Store
 
@@ -93,7 +92,7 @@ class Attempts:
                 return pipeline.stopped()
         except SinkError as failure:
             raise error_behind(failure) from failure
-        except (NotLetIn, StoreNotLetIn) as refusal:
+        except (SourceNotLetIn, StoreNotLetIn) as refusal:
             raise self._reloads.not_let_in(refusal) from refusal
 
     def _leased(self, store: Store) -> AbstractContextManager[Lease]:

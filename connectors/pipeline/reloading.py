@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from sqlalchemy import make_url
 
 from connectors.config import PipelineConfig, can_change, load_config, reread
-from connectors.readers.binlog.transport.connection import ConnectionLost, NotLetIn
+from connectors.readers.binlog.transport.connection import ConnectionLost
 from connectors.reconfiguration.foresight import foresee
 from connectors.reconfiguration.reloads import Reload
 from connectors.spark.jvm_s3 import jars_for
-from historian.errors import ConfigError, HistorianError, LeaseHeld, StoreNotLetIn, StoreUnreachable
+from historian.errors import ConfigError, HistorianError, LeaseHeld, SourceNotLetIn, StoreNotLetIn, StoreUnreachable
 from historian.store import Owner, Store
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Reloads:
         """An attempt holds source, store and sinks."""
         self._was_let_in, self._is_refused, self._freshened = True, False, 0
 
-    def not_let_in(self, error: NotLetIn | StoreNotLetIn) -> HistorianError:
+    def not_let_in(self, error: SourceNotLetIn | StoreNotLetIn) -> HistorianError:
         """The error of an attempt that server or store did not let in: it may pass where the run was let in before and what it says can change.
 
         Who changes a password changes server and file one after the other.
@@ -108,7 +108,7 @@ class Reloads:
         if not (self._was_let_in and can_change(self.config)):
             return error
         self._is_refused = True
-        kind = ConnectionLost if isinstance(error, NotLetIn) else StoreUnreachable
+        kind = ConnectionLost if isinstance(error, SourceNotLetIn) else StoreUnreachable
         return kind(
             f"{error.what}, as it did not before",
             where=error.where,

@@ -91,29 +91,32 @@ def test_topics_that_must_not_be_read_are_named(kafka: Kafka, tmp_path: Path) ->
     assert ("failed", f"{topic} cannot be read") == (result.status, result.found)
 
 
-def test_messages_that_may_be_gone_before_they_are_read_are_told(kafka: Kafka, tmp_path: Path) -> None:
-    topic, hour_ms = "checked.retention", 3_600_000
-    kafka.make_topic(topic, retention_ms=str(30 * hour_ms))
+@pytest.mark.parametrize(
+    "policy,setting,what", [("delete", "retention.ms", "messages"), ("compact", "delete.retention.ms", "deletes")]
+)
+def test_messages_that_may_be_gone_before_they_are_read_are_told(
+    policy: str, setting: str, what: str, kafka: Kafka, tmp_path: Path
+) -> None:
+    topic, hour_ms = f"checked.retention.{policy}", 3_600_000
+    kafka.make_topic(topic, **{"cleanup.policy": policy, setting: str(30 * hour_ms)})
     path = configured(tmp_path, kafka, topic)
-    kafka.produce(topic, [(None, canal(1))])
+    kafka.produce(topic, [(b"1", canal(1))])
     tracker = make_tracker(load_config(path))
     assert tracker.plan_after(0) is not None
     tracker.store.close()
     fresh = found(path, "retention")
 
     producer = Producer({"bootstrap.servers": kafka.brokers})
-    producer.produce(topic, value=canal(2), timestamp=time.time_ns() // 1_000_000 - 20 * hour_ms)
+    producer.produce(topic, key="2", value=canal(2), timestamp=time.time_ns() // 1_000_000 - 20 * hour_ms)
     assert producer.flush(30) == 0
     old = found(path, "retention")
 
     assert "ok" == fresh.status
     assert (
         "warning",
-        f"the first message of {topic}:0 that was not read is 20.0 hours old, and messages are kept for 30.0 hours",
-    ) == (
-        old.status,
-        old.found,
-    )
+        f"the first message of {topic}:0 that was not read is 20.0 hours old, and {what} are kept for 30.0 hours",
+    ) == (old.status, old.found)
+    assert f"raise {setting} of the topic" in str(old.mend)
 
 
 def test_a_group_has_the_offsets_that_were_noted_last(kafka: Kafka) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,9 +13,20 @@ if TYPE_CHECKING:
 
     from connectors.readers.kafka.client import Client
 
-__all__ = ["Administration"]
+__all__ = ["Administration", "Kept"]
 
 _ASK_S = 30.0
+_LIMITS = (("delete", "retention.ms", "messages"), ("compact", "delete.retention.ms", "deletes"))
+"""By word of a topic's `cleanup.policy` the setting that says how long what is kept. A change that another of its key follows may go at any time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """How long a topic keeps *what* is sent, at least, by which *setting* of it."""
+
+    hours: float
+    what: str
+    setting: str
 
 
 class Administration:
@@ -71,8 +83,8 @@ class Administration:
                 refused.append(topic)
         return tuple(refused)
 
-    def retention_ms(self) -> dict[str, int]:
-        """By topic how long its messages are kept; none of topics that keep them, or of which the brokers do not tell."""
+    def kept(self) -> dict[str, Kept]:
+        """By topic how long what is sent can be read at least; none of topics that keep all, or of which the brokers do not tell."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]  # as above
 
@@ -81,15 +93,20 @@ class Administration:
                 [ConfigResource(ResourceType.TOPIC, topic) for topic in topics], request_timeout=_ASK_S
             )
         )
-        found: dict[str, int] = {}
+        found: dict[str, Kept] = {}
         for resource, future in asked.items():
             try:
                 told = future.result()
             except KafkaException:
                 continue  # describing may be forbidden where reading is not
-            kept_ms = int(told["retention.ms"].value or -1)
-            if kept_ms > 0 and "delete" in str(told["cleanup.policy"].value):
-                found[resource.name] = kept_ms
+            policy = str(told["cleanup.policy"].value)
+            limits = [
+                Kept(hours=kept_ms / 3_600_000, what=what, setting=name)
+                for word, name, what in _LIMITS
+                if word in policy and (kept_ms := int(told[name].value or -1)) > 0
+            ]
+            if limits:
+                found[resource.name] = min(limits, key=lambda each: each.hours)
         return found
 
     def _told(self, ask: Callable[[AdminClient, list[str]], Mapping[Any, Future[Any]]]) -> Mapping[Any, Future[Any]]:

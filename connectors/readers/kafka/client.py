@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,10 +13,10 @@ from connectors.readers.kafka.consuming import PARTITION_END, Fetched, Fetches, 
 from connectors.readers.kafka.messages.modes import DEFAULT_MODES, DebeziumModes
 from connectors.readers.kafka.messages.partitions import Partition
 from connectors.readers.kafka.registry.client import RegistrySettings
-from historian.errors import LogPurged, SourceError
+from historian.errors import LogPurged, SourceError, SourceNotLetIn
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, Message
+    from confluent_kafka import Consumer, KafkaError, Message
 
     from connectors.readers.base import Wake
     from connectors.readers.kafka.librdkafka import Fetcher
@@ -28,6 +29,8 @@ T = TypeVar("T")
 B = TypeVar("B", bound=Some)
 
 _ASK_S = 30.0
+_FIRST_S = (1.0, 2.0, 4.0, 8.0, 15.0)
+_TOLD = 8
 _SILENCE_S = 60.0
 _POLL_S = 0.5
 _FETCH_S = 0.02
@@ -96,6 +99,8 @@ class Client:
         self.settings = settings
         self._made: Consumer | None = None
         self._fetches: Fetcher | None = None
+        self._is_let_in = False
+        self._beside: deque[KafkaError] = deque(maxlen=_TOLD)
 
     def _settings_of_consumer(self) -> dict[str, str]:
         return _PACE | dict(self.settings.client) | {"bootstrap.servers": self.settings.brokers} | _OFFSETS
@@ -104,7 +109,8 @@ class Client:
         if self._made is None:
             from confluent_kafka import Consumer, KafkaException
 
-            settings: dict[str, Any] = dict(self._settings_of_consumer())
+            # It holds the deque alone: a consumer that held the client would be closed when memory is tidied.
+            settings: dict[str, Any] = {**self._settings_of_consumer(), "error_cb": self._beside.append}
             try:
                 self._made = Consumer(settings)
             except KafkaException as error:
@@ -113,8 +119,13 @@ class Client:
                 ) from None
         return self._made
 
-    def _asked(self, what: str, ask: Callable[[Consumer], T]) -> T:
-        """What *ask* gives; again for a while where a partition has no leader, as when it was just made."""
+    def _asked(self, what: str, ask: Callable[[Consumer, float], T]) -> T:
+        """What *ask* gives within so many seconds; again for a while where a partition has no leader, as when it was just made.
+
+        Raises:
+            SourceNotLetIn: the brokers refuse the password.
+            BrokerDown: they do not answer. Retryable.
+        """
         from confluent_kafka import KafkaError, KafkaException
 
         passing = (
@@ -122,14 +133,44 @@ class Client:
             KafkaError.LEADER_NOT_AVAILABLE,
             KafkaError.UNKNOWN_TOPIC_OR_PART,
         )
+        silent = (KafkaError._TRANSPORT, KafkaError._TIMED_OUT)  # noqa: SLF001 librdkafka's name
         until_s = time.monotonic() + _NO_LEADER_S
+        # Why there is no connection is told beside, while an answer waits for one as long as it may: so first ones wait shortly.
+        waits_s = [] if self._is_let_in else list(_FIRST_S)
         while True:
             try:
-                return ask(self._consumer())
+                found = ask(self._consumer(), waits_s.pop(0) if waits_s else _ASK_S)
             except KafkaException as error:
-                if error.args[0].code() not in passing or time.monotonic() > until_s:
+                code = error.args[0].code()
+                if not self._is_let_in:
+                    self._check_let_in(what)
+                if code in passing and time.monotonic() <= until_s:
+                    time.sleep(_POLL_S / 5)
+                elif code not in silent or not waits_s:
+                    self._is_let_in = False
                     raise self.down(what, error.args[0].str()) from None
-                time.sleep(_POLL_S / 5)
+            else:
+                self._is_let_in = True
+                return found
+
+    def _check_let_in(self, what: str) -> None:
+        """Raises what librdkafka told of a connection that TLS or a password did not let be."""
+        from confluent_kafka import KafkaError
+
+        self._consumer().poll(0)  # gives what is told beside
+        told = {error.code(): error.str() for error in self._beside}
+        self._beside.clear()
+        refused = told.get(KafkaError._AUTHENTICATION)  # noqa: SLF001 librdkafka's name
+        if refused is not None:
+            raise SourceNotLetIn(
+                "the brokers let nobody in by this name and password",
+                where=self.settings.brokers,
+                found=refused,
+                next_step="correct in source.client what the brokers want of SASL",
+            )
+        unsafe = told.get(KafkaError._SSL)  # noqa: SLF001 as above
+        if unsafe is not None:
+            raise self.down(what, unsafe)
 
     def down(self, what: str, found: str) -> BrokerDown:
         """The error of brokers that do not answer *what*."""
@@ -148,7 +189,7 @@ class Client:
         Raises:
             SourceError: a topic of that name is not there.
         """
-        held = self._asked("topics", lambda consumer: consumer.list_topics(timeout=_ASK_S)).topics
+        held = self._asked("topics", lambda consumer, wait_s: consumer.list_topics(timeout=wait_s)).topics
         found: set[Partition] = set()
         for wanted in self.settings.topics:
             is_pattern = any(sign in wanted for sign in "*?[")
@@ -171,7 +212,8 @@ class Client:
 
         at = TopicPartition(*partition)
         found = self._asked(
-            f"{partition[0]}:{partition[1]}", lambda consumer: consumer.get_watermark_offsets(at, timeout=_ASK_S)
+            f"{partition[0]}:{partition[1]}",
+            lambda consumer, wait_s: consumer.get_watermark_offsets(at, timeout=wait_s),
         )
         if found is None:
             raise self.down(f"{partition[0]}:{partition[1]}", f"nothing within {_ASK_S:g} s")
@@ -263,9 +305,9 @@ class Client:
         if not ends:
             return {}
 
-        def ask(consumer: Consumer) -> list[TopicPartition]:
+        def ask(consumer: Consumer, wait_s: float) -> list[TopicPartition]:
             asked = [TopicPartition(*partition, time_ms) for partition in ends]
-            found = consumer.offsets_for_times(asked, timeout=_ASK_S)
+            found = consumer.offsets_for_times(asked, timeout=wait_s)
             for each in found:
                 if each.error is not None:
                     raise KafkaException(each.error)
@@ -292,7 +334,8 @@ class Client:
             raise purged(partition, text, low, high)
         refused = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._AUTHENTICATION, KafkaError.UNKNOWN_TOPIC_OR_PART)  # noqa: SLF001
         if code in (*refused, KafkaError._FATAL):  # noqa: SLF001
-            raise SourceError("the brokers refuse to be read", where=f"{partition[0]}:{partition[1]}", found=text)
+            kind = SourceNotLetIn if code == KafkaError._AUTHENTICATION else SourceError  # noqa: SLF001 as above
+            raise kind("the brokers refuse to be read", where=f"{partition[0]}:{partition[1]}", found=text)
 
     def wait(self, reached: Mapping[Partition, int], timeout_s: float, wake: Wake | None = None) -> bool:
         """Whether one of the partitions goes on behind where it was *reached*; returns then, when *wake* is set, after *timeout_s* at the latest."""
@@ -310,6 +353,7 @@ class Client:
     def close(self) -> None:
         """Closes connections; the client can be used again."""
         made, self._made = self._made, None
+        self._is_let_in = False
         if made is not None:
             made.close()
         fetches, self._fetches = self._fetches, None

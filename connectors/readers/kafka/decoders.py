@@ -186,6 +186,12 @@ def has_statements(name: str) -> bool:
     return name in _WITH_STATEMENTS or (flat is not None and bool(flat.is_ddl or flat.ddl_ops or flat.truncate))
 
 
+def has_statements_among_rows(name: str) -> bool:
+    """Whether topics of rows of the format *name* have statements that change schemas."""
+    flat = FLAT_FORMATS.get(name)
+    return has_watermarks(name) or (flat is not None and bool(flat.is_ddl or flat.ddl_ops))
+
+
 def has_source_places(name: str) -> bool:
     """Whether messages of the format *name* say where their changes stand in the source's log.
 

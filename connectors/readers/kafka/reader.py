@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from connectors.readers.base import Wake
     from connectors.readers.kafka.messages.batch import Batch
     from connectors.readers.kafka.scanning import TopicScan
+    from connectors.readers.kafka.statements.scanned import TableColumns
+    from historian.names import TableName
     from historian.plans.source_marks import SourceMarks
 
 # Kernels are imported where messages are read: to know where a topic ends, as the status asks, takes none.
@@ -53,6 +55,7 @@ class KafkaReader:
         self._writers = writers_of(settings.registry)
         self._message_bytes = 0.0
         self._cache: MessageCache | None = None
+        self._told: dict[tuple[str, TableName], TableColumns] = {}
         self.on_bound: Callable[[LogPosition], None] | None = None
         self.stated: Callable[[], Iterable[tuple[int, str]]] | None = None
         self.marks: Callable[[Collection[str]], SourceMarks] | None = None
@@ -164,9 +167,8 @@ class KafkaReader:
         names = [f"{topic}:{number}" for (topic, number), (begin, end) in ranges.items() if end > begin]
         stated = list(() if self.stated is None or not has_statements(self._settings.format) else self.stated())
         marks = {} if self.marks is None else self.marks(names)
-        scan = TopicScan(
-            ranges, self._settings, self._writers, marks, SourceOrder(stated, goes_on=self.marks is not None)
-        )
+        order = SourceOrder(stated, goes_on=self.marks is not None)
+        scan = TopicScan(ranges, self._settings, self._writers, marks, order, {*self._told.values()})
         # A plan that ended with a watermark left it right before this one.
         back = int(has_watermarks(self._settings.format))
         wanted = {at: (max(bounds[at][0], begin - back), end) for at, (begin, end) in ranges.items() if end > begin}
@@ -191,6 +193,7 @@ class KafkaReader:
             return
         if has_statements(self._settings.format):
             scan.tell_again(moment_us for moment_us, _ in stated)
+        self._told |= scan.last_told()
         yield from scan.in_order()
         if scan.message_count:
             self._message_bytes = scan.size_bytes / scan.message_count

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from connectors.readers.kafka.decoders import advice_of, decoder_of, has_source_places, has_statements, sent_of
+from connectors.readers.kafka.decoders import (
+    advice_of,
+    decoder_of,
+    has_source_places,
+    has_statements,
+    has_statements_among_rows,
+    sent_of,
+)
 from connectors.readers.kafka.formats.decoder import FlatDecoder
 from connectors.readers.kafka.located.batches import LocatedRows, interleaved, never, runs_of
 from connectors.readers.kafka.locators import scanning_locator_of
@@ -31,6 +38,7 @@ if TYPE_CHECKING:
     from connectors.readers.kafka.messages.batch import Batch
     from connectors.readers.kafka.messages.partitions import Partition
     from connectors.readers.kafka.messages.source_places import Newest
+    from connectors.readers.kafka.statements.scanned import TableColumns
     from historian.names import TableName
     from historian.plans.source_marks import SourceMarks
 
@@ -38,6 +46,9 @@ __all__ = ["TopicScan"]
 
 _LEAST_BYTES = 40
 """A message counts as so long at least where a scan ends at a limit."""
+
+_LONGEST_WAIT = 4
+"""So many times the limit is read at most to find what may explain rows: a partition may have nothing that tells a time."""
 
 
 class TopicScan:
@@ -48,6 +59,7 @@ class TopicScan:
         writers: see :func:`connectors.readers.kafka.decoders.writers_of`.
         marks: how far partitions have come in the source's log before.
         order: of statements that were executed before; None: none was.
+        told: what rows of earlier plans have told, as far as it is known.
     """
 
     def __init__(
@@ -57,6 +69,7 @@ class TopicScan:
         writers: Writers | None = None,
         marks: SourceMarks | None = None,
         order: SourceOrder | None = None,
+        told: Collection[TableColumns] = (),
     ) -> None:
         self._ranges = ranges
         self._read = ScannedRanges(ranges)
@@ -92,34 +105,46 @@ class TopicScan:
             payload_of=self._sent.payload,
             moves=has_statements(settings.format),
             advice=advice_of(settings.format),
+            told=told if has_statements_among_rows(settings.format) else None,
         )
         self._crossings = {at: Crossings(self._order, f"{at[0]}:{at[1]}") for at in ranges}
         self._keeps_unread = settings.keeps_unread
         self.event_time_us = 0
         self.size_bytes = self.message_count = 0
+        self._most_bytes = 0
 
     @property
     def found(self) -> list[tuple[int, SchemaMet | Statement]]:
         """Schemas and statements, each with its time in the source."""
         return self._statements.found
 
+    def last_told(self) -> dict[tuple[str, TableName], TableColumns]:
+        """As of :meth:`.ScannedStatements.last_told`."""
+        return self._statements.last_told()
+
     def fill(self, partition: Partition, batch: Batch, limit_bytes: int) -> bool:
         """Takes the next messages of a partition, about until *limit_bytes* are read of all; True: a plan has enough.
 
         Where nothing stands before a statement that waits, rows of other partitions have to come to it first: then more is read.
         """
-        taken, most = 0, limit_bytes
+        taken, most = 0, max(self._most_bytes, limit_bytes)
         while taken < len(batch):
             if self._is_full(most):
                 most = max(self.size_bytes, self.message_count * _LEAST_BYTES) + limit_bytes
+                self._most_bytes = most
             # What a row takes does not shrink with its message, so that a plan ends by messages too.
             left = max(1, most // _LEAST_BYTES - self.message_count)
             taken += self.take(partition, batch.part(taken, min(len(batch), taken + left)), most)
             if self._is_full(most):
                 ends = self.waiting_ends()
-                if ends is None or any(end > self._ranges[at][0] for at, end in ends.items()):
+                goes_on = ends is None or any(end > self._ranges[at][0] for at, end in ends.items())
+                if goes_on or self._waits_no_more(limit_bytes):
                     return True
         return False
+
+    def _waits_no_more(self, limit_bytes: int) -> bool:
+        """Whether rows have waited long enough for statements that other partitions may have."""
+        return self._is_full(_LONGEST_WAIT * limit_bytes) and self._statements.wait_no_more()
 
     def _is_full(self, most_bytes: int) -> bool:
         return self.size_bytes >= most_bytes or self.message_count >= most_bytes // _LEAST_BYTES
@@ -244,6 +269,7 @@ class TopicScan:
             if isinstance(event, Watermark):
                 self._read.pass_over(partition, "watermark")
                 self._promised_us[partition] = max(self._promised_us.get(partition, 0), event.time_us)
+                self._statements.note_read(partition, event.time_us)
                 self._read.mark_closed(partition, offset + 1)
                 continue
             self.event_time_us = max(self.event_time_us, event.event_time_us)

@@ -16,10 +16,10 @@ from connectors.readers.base import SchemaMet, Statement
 from connectors.tracking.topics.edits import fits
 from connectors.tracking.topics.former_tables import FormerTables
 from historian.charsets.client_text import printable
-from historian.ddl import Resolution
+from historian.ddl import Resolution, resolve
 from historian.history.versions import in_force
 from historian.plans.plans import PartitionRange, Passage, PlannedTable
-from historian.schema.edits import CreateTable, DropTable, Edit, RenameTable, TruncateTable
+from historian.schema.edits import AddColumn, CreateTable, DropTable, Edit, RenameTable, TruncateTable
 from historian.schema.snapshots import Catalog, Snapshot
 
 if TYPE_CHECKING:
@@ -156,7 +156,8 @@ class MetSchemas:
         """Whether a statement in a topic changes the history.
 
         It does not where it came before, in another partition or from a producer that began anew. Nor where it cannot be followed and
-        messages tell what it did: of tables that are not known yet, or whose rows behind it came first, by another partition.
+        messages tell what it did: of tables that are not known yet, or whose rows behind it came first, by another partition. But
+        no message tells what it gives rows from before it.
         """
         if self._stated is None:
             self._stated = {}
@@ -168,7 +169,11 @@ class MetSchemas:
         if resolution.kind != "not_understood":
             return True
         return any(
-            table in catalog.tables and not self._told_behind(catalog.tables[table], statement)
+            table in catalog.tables
+            and not (
+                self._told_behind(catalog.tables[table], statement)
+                and not self._fills(catalog.tables[table], statement, catalog)
+            )
             for table in resolution.tables
         )
 
@@ -204,6 +209,18 @@ class MetSchemas:
     def _told_behind(self, snapshot: Snapshot, statement: Statement) -> bool:
         last = self._versions(snapshot.table_id)[-1]
         return not last.by_statement and last.event_time_us >= statement.event_time_us
+
+    def _fills(self, snapshot: Snapshot, statement: Statement, catalog: Catalog) -> bool:
+        """Whether *statement* gives rows from before it values in a column that came without, by rows from behind it."""
+        then = [each for each in self._versions(snapshot.table_id) if each.event_time_us <= statement.event_time_us]
+        if not then or then[-1].snapshot.name != snapshot.name:
+            return False
+        before = replace(catalog, tables={**catalog.tables, snapshot.name: then[-1].snapshot})
+        held = {column.name: column.initial for column in snapshot.columns}
+        return any(
+            isinstance(edit, AddColumn) and held.get(edit.column.name, edit.column.initial) != edit.column.initial
+            for edit in resolve(statement.sql, statement.context, before).edits
+        )
 
     def ranges(self, parts: tuple[PartitionRange, ...], tables: tuple[PlannedTable, ...]) -> tuple[PartitionRange, ...]:
         """*parts* with the passages of rows in them, for the *tables* of the plan."""

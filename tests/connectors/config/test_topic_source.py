@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.config import KafkaSource, load_config, revision
+from connectors.config import KafkaSource, can_change, load_config, reread, revision
 from connectors.readers.kafka.decoders import FORMATS
 from connectors.readers.kafka.messages.modes import DebeziumModes
 from connectors.readers.kafka.registry.client import RegistrySettings
@@ -44,6 +44,30 @@ def test_settings_of_the_client_are_texts_and_secrets_are_not_shown(tmp_path: Pa
     } == found.client
     assert "s3cret" not in repr(found)
     assert (True, False) == (found.tables(TableName("s", "t")), found.tables(TableName("r", "t")))
+
+
+def test_what_lets_a_run_in_to_brokers_and_registry_is_read_again(tmp_path: Path) -> None:
+    path, secret, plain = tmp_path / "shop.yaml", tmp_path / "secret", "topics: [x], format: debezium_avro"
+    secret.write_text("first")
+    secrets = (
+        "client: {sasl.password: '${file:secret}'}, registry: {url: 'http://r', user: u, password: '${file:secret}'}"
+    )
+    path.write_text(BASE + f"{{type: kafka, brokers: a, {plain}, {secrets}}}")
+    config = load_config(path)
+    assert can_change(config)
+    assert reread(config) is config
+
+    path.write_text(BASE + f"{{type: kafka, brokers: other, {plain}, {secrets}}}")
+    secret.write_text("second")
+    fresh = reread(config).source
+
+    assert isinstance(fresh, KafkaSource)
+    assert fresh.registry is not None
+    assert ("a", "second", "second") == (fresh.brokers, fresh.client["sasl.password"], fresh.registry.password)
+    path.write_text(BASE + "{type: kafka, brokers: a, topics: [x], client: {ssl.ca.location: ca.pem}}")
+    assert can_change(load_config(path))
+    path.write_text(BASE + "{type: kafka, brokers: a, topics: [x], client: {sasl.password: written}}")
+    assert not can_change(load_config(path))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from connectors.config import load_config
 from connectors.pipeline.decoding import PlannedLog, _is_encrypted, decoded, decoded_ahead
 from connectors.tracking.sources import make_tracker
+from databases.kafka import Kafka
 from historian.changelog.chunks import Chunk
 
 if TYPE_CHECKING:
@@ -52,6 +54,36 @@ def test_threads_and_executors_give_the_same_chunks(spark: SparkSession, tmp_pat
             counts = there.map(lambda chunks: [sum(chunk.rows.num_rows for chunk in chunks)], by_table=True)
 
     assert sum(counts) == sum(head.row_count for head in heads) > 1000
+
+
+def test_partitions_of_topics_are_the_same_chunks_on_executors(
+    kafka: Kafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic, file = "decoded.anywhere", tmp_path / "shop.yaml"
+    kafka.make_topic(topic, 2)
+    for partition in range(2):
+        kafka.produce(topic, [(None, _inserted(number)) for number in range(partition, 1200, 2)], partition)
+    client = json.dumps(kafka.security())
+    source = f"{{type: kafka, brokers: '{kafka.secured}', topics: [{topic}], format: canal_json, client: {client}}}"
+    file.write_text(f"name: shop\nsource: {source}\nhistory: {{store: 'sqlite://'}}\nsinks: [{{type: console}}]\n")
+    with closing(make_tracker(load_config(file))) as tracker:
+        plan = tracker.plan_after(0)
+        assert plan is not None
+        planned = PlannedLog.of(plan, tracker.reader)
+
+        with decoded(planned, tracker.reader, spark, executors=False) as here:
+            expected = here.map(list)
+        with decoded(planned, tracker.reader, spark, executors=True) as there:
+            found = _by_sequence(there.map(list))
+
+    assert 2 == len(plan.ranges)
+    assert found == expected
+    assert list(range(1200)) == sorted(number for chunk in found for number in chunk.rows["h1"].to_pylist())
+
+
+def _inserted(number: int) -> bytes:
+    message = {"database": "shop", "table": "t", "type": "INSERT", "isDdl": False, "es": 1_700_000_000_000 + number}
+    return json.dumps(message | {"mysqlType": {"id": "int"}, "pkNames": ["id"], "data": [{"id": str(number)}]}).encode()
 
 
 @pytest.mark.parametrize("word", ["true", "TRUE", " True "])

@@ -1,4 +1,4 @@
-"""A real Kafka broker (KRaft) for tests: jars from the central Maven repository, a free loopback port, no installation."""
+"""A real Kafka broker (KRaft) for tests: jars from the central Maven repository, free loopback ports, no installation."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from certificates import own_certificate
 from databases.java_parts import kill_all, started
 from databases.servers import ServerError, free_port
 from workload.waiting import wait_until
@@ -22,14 +23,21 @@ from workload.waiting import wait_until
 __all__ = ["Kafka", "start_kafka"]
 
 START_S = 60
+USER, PASSWORD = "historian", "of-the-brokers"
 
 _SETTINGS = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=PLAINTEXT://127.0.0.1:{port},SASL_SSL://127.0.0.1:{secured},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_SSL://127.0.0.1:{secured}
 controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL
+inter.broker.listener.name=PLAINTEXT
+sasl.enabled.mechanisms=SCRAM-SHA-512
+listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.sasl_ssl.ssl.keystore.type=PEM
+listener.name.sasl_ssl.ssl.keystore.location={directory}/broker.pem
 log.dirs={directory}/data
 num.partitions=1
 auto.create.topics.enable=true
@@ -51,9 +59,14 @@ log.cleaner.backoff.ms=500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kafka:
-    """A running broker; ``brokers`` is its address as clients want it."""
+    """A running broker.
+
+    Attributes:
+        brokers: its address as clients want it; ``secured``: that for clients with TLS and a password.
+    """
 
     brokers: str
+    secured: str
     directory: Path
     _running: list[subprocess.Popen[bytes]] = field(default_factory=list, repr=False)
 
@@ -69,6 +82,16 @@ class Kafka:
     def resume(self) -> None:
         """Starts the broker again, on the same port and data."""
         self._running.append(_run(self.directory, self.brokers))
+
+    def security(self, password: str = PASSWORD) -> dict[str, str]:
+        """Settings of librdkafka for ``secured``."""
+        return {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": USER,
+            "sasl.password": password,
+            "ssl.ca.location": f"{self.directory}/broker.pem",
+        }
 
     def admin(self) -> AdminClient:
         """A client that changes topics."""
@@ -104,18 +127,22 @@ class Kafka:
 def start_kafka(directory: Path) -> Kafka:
     """Starts a broker with new data in *directory* and waits until it answers."""
     directory.mkdir(parents=True, exist_ok=True)
-    port, controller = free_port(), free_port()
+    port, secured, controller = free_port(), free_port(), free_port()
+    own_certificate(directory / "broker.pem")
     settings = directory / "server.properties"
-    settings.write_text(_SETTINGS.format(port=port, controller=controller, directory=directory), encoding="ascii")
+    settings.write_text(
+        _SETTINGS.format(port=port, secured=secured, controller=controller, directory=directory), encoding="ascii"
+    )
     cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     log = directory / "kafka.log"
-    formatted = started(
-        "kafka", log, "kafka.tools.StorageTool", ["format", "-t", f"A{cluster[1:]}", "-c", str(settings)], heap="128m"
-    )
+    user = f"SCRAM-SHA-512=[name={USER},password={PASSWORD},iterations=4096]"
+    arguments = ["format", "-t", f"A{cluster[1:]}", "-c", str(settings), "--add-scram", user]
+    formatted = started("kafka", log, "kafka.tools.StorageTool", arguments, heap="128m")
     if formatted.wait(START_S) != 0:
         raise ServerError(f"Kafka's storage could not be made; the end of {log}:\n{log.read_text()[-2000:]}")
     brokers = f"127.0.0.1:{port}"
-    return Kafka(brokers=brokers, directory=directory, _running=[_run(directory, brokers)])
+    running = [_run(directory, brokers)]
+    return Kafka(brokers=brokers, secured=f"127.0.0.1:{secured}", directory=directory, _running=running)
 
 
 def _run(directory: Path, brokers: str) -> subprocess.Popen[bytes]:

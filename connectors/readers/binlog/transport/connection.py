@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from historian.errors import SourceError
+from historian.errors import SourceError, SourceNotLetIn
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -53,7 +53,7 @@ class ConnectionLost(SourceError):
     )
 
 
-class NotLetIn(SourceError):
+class NotLetIn(SourceNotLetIn):
     """The server refuses the user or its password, or TLS cannot be had as asked. Both can be others without a change of the configuration."""
 
 

@@ -12,7 +12,7 @@ import urllib.request
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from historian.errors import SourceError, UnsupportedEvent
+from historian.errors import SourceError, SourceNotLetIn, UnsupportedEvent
 
 __all__ = ["RegisteredSchema", "RegistryDown", "RegistrySettings", "SchemaRegistry"]
 
@@ -197,7 +197,7 @@ class SchemaRegistry:
         if error.code in _PASSING:
             raise RegistryDown("the schema registry cannot answer now", where=url, found=f"HTTP status {error.code}")
         if error.code in (401, 403):
-            raise SourceError(
+            raise SourceNotLetIn(
                 "the schema registry refuses to be asked",
                 where=url,
                 found=f"HTTP status {error.code} for {path}",

@@ -1,4 +1,4 @@
-"""Statements that stand in another topic than the rows: where each is among them, and what becomes of those that come late.
+"""Statements in topics: where each is among rows that other partitions have, and what becomes of those that come late.
 
 How a statement is read of a message does not belong here (:mod:`connectors.readers.kafka.debezium`), nor what it does to a table.
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from connectors.readers.base import SchemaMet, Statement
 from connectors.readers.kafka.debezium.schema_changes import creates_table
 from historian.errors import SourceError
+from historian.names import TableName
 
 if TYPE_CHECKING:
-    from connectors.readers.base import SchemaMet, Statement
     from connectors.readers.kafka.messages.partitions import Partition
 
-__all__ = ["first_ahead", "in_order"]
+__all__ = ["TableColumns", "first_ahead", "first_untold", "in_order", "told_by"]
+
+TableColumns = tuple[TableName, tuple[str, ...]]
+"""A table, and the names of its columns."""
 
 
 def first_ahead(statements: Iterable[Statement], read_us: Mapping[Partition, int]) -> int | None:
@@ -42,6 +46,29 @@ def first_ahead(statements: Iterable[Statement], read_us: Mapping[Partition, int
                 next_step="raise run.max_batch_bytes beyond what waits in the topics, until they are read",
             )
     return min((each.event_time_us for each in ahead), default=None)
+
+
+def told_by(met: SchemaMet) -> TableColumns:
+    """What a row tells of its table that a statement may have made."""
+    return met.table, tuple(column.name for column in met.columns)
+
+
+def first_untold(
+    found: Sequence[tuple[int, SchemaMet | Statement]], read_us: Mapping[Partition, int], told: Collection[TableColumns]
+) -> int | None:
+    """The moment of the first schema *found* that is later than rows which are not read yet, where its statement may be among these.
+
+    Args:
+        found: with their moments.
+        read_us: as of :func:`first_ahead`.
+        told: what rows of earlier plans have told.
+    """
+    least_us = min(read_us.values(), default=None)
+    if least_us is None:
+        return None
+    met = [(time_us, told_by(item)) for time_us, item in found if not isinstance(item, Statement)]
+    known = {*told, *(each for time_us, each in met if time_us <= least_us)}
+    return min((time_us for time_us, each in met if time_us > least_us and each not in known), default=None)
 
 
 def in_order(found: Iterable[tuple[int, SchemaMet | Statement]], schema_topic: str) -> Iterator[SchemaMet | Statement]:

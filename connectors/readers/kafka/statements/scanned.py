@@ -10,7 +10,7 @@ from connectors.readers.base import SchemaMet, Statement
 from connectors.readers.kafka.located.source_words import row_words
 from connectors.readers.kafka.messages.partitions import partition_of
 from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlace, place_of
-from connectors.readers.kafka.statements.ahead import first_ahead, in_order
+from connectors.readers.kafka.statements.ahead import TableColumns, first_ahead, first_untold, in_order, told_by
 from connectors.readers.kafka.statements.late import with_passed
 from connectors.readers.kafka.statements.row_times import RowTimes
 from historian.ddl import StatementContext
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from historian.plans.source_marks import SourceMarks
     from historian.positions.places import Place
 
-__all__ = ["ScannedStatements"]
+__all__ = ["ScannedStatements", "TableColumns"]
 
 _SQL_VERSION = 80_400
 """Of the server whose statements come in messages, which do not tell it: they are read as the present one reads them."""
@@ -43,6 +43,7 @@ class ScannedStatements:
         payload_of: gives what a message holds, as :func:`.source_places.place_of` wants it.
         moves: messages may be statements, so that rows of other partitions are looked for behind each.
         advice: what to do where messages tell too little of a table.
+        told: what rows of earlier plans have told, where statements stand among rows; None: they do not.
 
     Attributes:
         found: schemas and statements, each with its moment in the source.
@@ -56,9 +57,10 @@ class ScannedStatements:
         payload_of: Callable[[bytes], Any],
         moves: bool,
         advice: str,
+        told: Collection[TableColumns] | None = None,
     ) -> None:
         self._order, self._schema_topic, self._payload_of = order, schema_topic, payload_of
-        self._moves, self._advice = moves, advice
+        self._moves, self._advice, self._told = moves, advice, told
         self._taken: set[tuple[int | None, str, str, str]] = set()
         self._stated_us: dict[Partition, int] = {}
         self._read_us: dict[Partition, int] = {}
@@ -77,7 +79,7 @@ class ScannedStatements:
         if self.are_placed:
             words, where = row_words(rows, self._payload_of), f"{partition[0]}:{partition[1]}"
             moments_us = self._order.moments(words, rows.times, where, newest)
-        self._note_read(partition, int(moments_us.max()))
+        self.note_read(partition, int(moments_us.max()))
         if self._moves:
             self._note_times(partition, rows, moments_us)
 
@@ -88,7 +90,7 @@ class ScannedStatements:
     def note_event(self, event: Event, value: bytes, place: Place, newest: Callable[[], Newest]) -> int:
         """The moment of a change, which is noted."""
         partition, moment_us = partition_of(place), self._moment_us(event, value, place, newest)
-        self._note_read(partition, moment_us)
+        self.note_read(partition, moment_us)
         if self._moves:
             self._times_of(partition, event.table).note(self._behind_stated(partition, moment_us), place.offset)
         return moment_us
@@ -100,7 +102,8 @@ class ScannedStatements:
         words = place_of(value, self._payload_of) or NO_PLACE
         return self._order.moment(words, event.event_time_us, place.gtid, newest)
 
-    def _note_read(self, partition: Partition, moment_us: int) -> None:
+    def note_read(self, partition: Partition, moment_us: int) -> None:
+        """Notes up to which moment a partition has been read."""
         self._read_us[partition] = max(self._read_us.get(partition, 0), moment_us)
 
     def _behind_stated(self, partition: Partition, moment_us: int) -> int:
@@ -144,7 +147,7 @@ class ScannedStatements:
                 return False
             self._taken.add(taken)
             moment_us = stated_us
-        self._note_read(partition, moment_us)
+        self.note_read(partition, moment_us)
         time_us = self._stated_us[partition] = self._behind_stated(partition, moment_us)
         context = StatementContext(
             database=event.database,
@@ -188,6 +191,8 @@ class ScannedStatements:
     ) -> dict[Partition, int] | None:
         """Where partitions end before the first statement that is later than rows which are not read yet; None: there is none.
 
+        Where statements stand among rows, before the first schema that is so, and new: what is not read may have its statement.
+
         Args:
             reached: of each partition the offset behind what was read.
             unread: partitions with such rows.
@@ -196,7 +201,10 @@ class ScannedStatements:
             SourceError: there is one, and it has no place in the source's log that says which rows are before it.
         """
         statements = (item for _, item in self.found if isinstance(item, Statement))
-        first = first_ahead(statements, {at: self._read_us.get(at, 0) for at in unread})
+        read_us = {at: self._read_us.get(at, 0) for at in unread}
+        first = first_ahead(statements, read_us)
+        if self._told is not None:
+            first = first_untold(self.found, read_us, self._told)
         if first is None:
             return None
         ends = {}
@@ -209,6 +217,15 @@ class ScannedStatements:
             begins = (times.first_from(first) for (where, _), times in self._row_times.items() if where == at)
             ends[at] = min((*stated, *(offset for offset in begins if offset is not None), reached_offset))
         return ends
+
+    def wait_no_more(self) -> bool:
+        """Has rows wait no more for statements that may stand among rows of other partitions; False: they did not."""
+        did, self._told = self._told is not None, None
+        return did
+
+    def last_told(self) -> dict[tuple[str, TableName], TableColumns]:
+        """By partition and table what its rows have told last."""
+        return {(met.place.file, met.table): told_by(met) for _, met in self.found if isinstance(met, SchemaMet)}
 
     def note_passed(self, marks: SourceMarks) -> None:
         """Notes at each statement the partitions of which a former plan has rows from behind it. *marks*: how far they had come by the scan's start."""

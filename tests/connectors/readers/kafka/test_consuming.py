@@ -12,7 +12,7 @@ from connectors.readers.kafka.client import Client, KafkaSettings
 from connectors.readers.kafka.consuming import PARTITION_END, Fetched
 from connectors.readers.kafka.messages.batch import Batch
 from connectors.readers.kafka.messages.partitions import Partition
-from historian.errors import SourceError
+from historian.errors import SourceError, SourceNotLetIn
 
 ZERO, ONE = ("t", 0), ("t", 1)
 
@@ -62,8 +62,13 @@ def test_the_first_messages_of_each_range_are_as_many_as_are_wanted() -> None:
     assert [(ZERO, [3]), (ZERO, [4]), (ONE, [0]), (ONE, [1])] == taken(Consumer(answers), most=2)
 
 
-def test_what_brokers_refuse_ends_the_reading() -> None:
-    told = [(ONE, KafkaError.TOPIC_AUTHORIZATION_FAILED, "not for you", 0)]
+@pytest.mark.parametrize(
+    "code,error", [(KafkaError.TOPIC_AUTHORIZATION_FAILED, SourceError), (KafkaError._AUTHENTICATION, SourceNotLetIn)]
+)
+def test_what_brokers_refuse_ends_the_reading(code: int, error: type[SourceError]) -> None:
+    told = [(ONE, code, "not for you", 0)]
 
-    with pytest.raises(SourceError, match="not for you"):
+    with pytest.raises(SourceError, match="not for you") as refused:
         taken(Consumer([Fetched([], told)]))
+
+    assert error is type(refused.value)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
+from certificates import own_certificate
 from connectors.readers.kafka.registry.client import RegisteredSchema, RegistryDown, RegistrySettings, SchemaRegistry
 from historian.errors import SourceError
 
@@ -180,31 +176,8 @@ def test_of_several_addresses_that_which_answers_is_asked_first_from_then_on() -
             nobody.schema(1)
 
 
-def own_certificate(directory: Path) -> Path:
-    """A certificate for the loopback address that nobody but itself has signed, with its key."""
-    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(timezone.utc)
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "registry")])
-    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(7)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(names, critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    plain = serialization.NoEncryption()
-    text = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
-    path = directory / "registry.pem"
-    path.write_bytes(text + made.public_bytes(serialization.Encoding.PEM))
-    return path
-
-
 def test_a_certificate_is_verified_by_the_given_authority(tmp_path: Path) -> None:
-    path = own_certificate(tmp_path)
+    path = own_certificate(tmp_path / "registry.pem")
     with closing(Answers({"/schemas/ids/1": (200, {"schema": "one"})}, path)) as server:
         trusting = SchemaRegistry(RegistrySettings(url=server.url, ca=str(path)))
         wary = SchemaRegistry(RegistrySettings(url=server.url))
