@@ -43,6 +43,7 @@ __all__ = [
     "decoder_of",
     "has_source_places",
     "has_statements",
+    "has_statements_among_rows",
     "has_watermarks",
     "sent_of",
     "writers_of",
