@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 STEPS, RUNS = 90, 3
 WITH_REGISTRY = ("debezium_avro", "debezium_json_schema")
 NO_GTIDS = ("gtid_mode=OFF", "enforce_gtid_consistency=OFF")
-AS_OLD = ("version=5.7.44-MariaDB",)
-"""Debezium's connector of MySQL asks a server that calls itself 8.2 or newer for what MySQL alone has."""
+AS_OLD = ("version=5.7.19-MariaDB",)
+"""Debezium's connector of MySQL asks a server that calls itself newer for what MySQL alone has."""
 MADE = "CREATE TABLE roads.{} (id INT PRIMARY KEY, {} VARCHAR(20), n INT NOT NULL DEFAULT 0)"
 
 
