@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from connectors.readers.kafka.messages.batch import Texts
+    from connectors.readers.kafka.messages.events import Event
 
 __all__ = ["MOST_SEEN", "Places", "Repeats", "Told", "hash_of"]
 
@@ -63,9 +64,10 @@ class Places:
         self.times_us = np.zeros(count, np.int64)
         self.ends = np.zeros(count, np.int64)
 
-    def note(self, number: int, value: bytes, time_us: int) -> None:
-        """Notes the place that a message tells, which no compiled code has read."""
-        found = _place_of(self._payload, value)
+    def note(self, number: int, value: bytes, time_us: int, event: Event | None = None) -> None:
+        """Notes the place that a message tells, which no compiled code has read. *event*: what the message is, if that is known."""
+        source = None if event is None else event.source
+        found = _place_of(self._payload, value) if source is None or event is None else _place_in(source, event.op)
         if found is not None:
             self.words[number] = found
             self.times_us[number] = time_us
@@ -339,15 +341,24 @@ def hash_of(value: bytes, _end: int = 0) -> int:
 
 
 def _place_of(payload_of: Callable[[bytes], Any], value: bytes) -> list[int] | None:
-    """As compiled code reads it."""
     try:
         payload = payload_of(value)
-        source, op = payload["source"], payload["op"]
-        gtid, file, offset, row = source.get("gtid"), source["file"], int(source["pos"]), source.get("row") or 0
-        if op == "r" or not isinstance(file, str) or not all(abs(each) < INTEGER_LIMIT for each in (offset, int(row))):
+        return _place_in(payload["source"], payload["op"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _place_in(source: Mapping[str, Any], op: Any) -> list[int] | None:
+    """As compiled code reads it."""
+    try:
+        gtid, file, offset, row = source.get("gtid"), source["file"], source["pos"], source.get("row")
+        row = row if type(row) is int else 0
+        if op == "r" or not isinstance(file, str) or type(offset) is not int:
             return None
         base, digits = split_number(file)
         count = int(digits)
+        if abs(offset) >= INTEGER_LIMIT or abs(row) >= INTEGER_LIMIT:
+            return None
         if gtid is None:
             if count >= FILE_LIMIT or not 0 <= offset < 1 << _OFFSET_BITS:
                 return None
@@ -355,6 +366,6 @@ def _place_of(payload_of: Callable[[bytes], Any], value: bytes) -> list[int] | N
         else:
             server, digits = split_number(gtid)
             number = int(digits)
-        return [1, hash_of_names(server, base), number, count, offset, int(row)]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return [1, hash_of_names(server, base), number, count, offset, row]
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -279,7 +279,7 @@ class TopicScan:
                 continue
             moment_us = self._statements.note_event(event, value or b"", place, newest)
             if not located and value is not None and partition in self._repeats:
-                self._places.note(number, value, event.event_time_us)
+                self._places.note(number, value, event.event_time_us, event)
             if not located and event.event_time_us < self._promised_us.get(partition, event.event_time_us):
                 self._read.pass_over(partition, LATE)
             held = self._schemas.get((partition, event.table))

@@ -70,7 +70,9 @@ def changed(
     if not isinstance(before, dict | None) or not isinstance(after, dict | None):
         raise unlike(where, "`before` or `after` is no row")
     at_us = time_us(source, where, unlike)
-    event = Event(table=table_name(source), schema=schema(), op=op, before=before, after=after, event_time_us=at_us)
+    event = Event(
+        table=table_name(source), schema=schema(), op=op, before=before, after=after, event_time_us=at_us, source=source
+    )
     return settled(event, source, key, modes)
 
 

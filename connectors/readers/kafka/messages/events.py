@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from historian.names import TableName
@@ -98,6 +98,7 @@ class Event:
         unknown: fields of ``after`` whose values the message does not have.
         former_name: of the table, in plans of earlier releases; None: the same.
         moved: what this and another event have in common if both are one change of the key; "": it is none for sure.
+        source: of Debezium's, what its message says under that name, as where the change stands in the source's log; None: the message has to be looked at.
     """
 
     table: TableName
@@ -112,6 +113,7 @@ class Event:
     unknown: tuple[str, ...] = ()
     former_name: TableName | None = None
     moved: str = ""
+    source: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ __all__ = [
     "hash_of_names",
     "numbers_of",
     "payload_in_json",
+    "place_in",
     "place_of",
     "split_number",
 ]
@@ -130,22 +131,29 @@ def payload_in_json(value: bytes) -> Any:
     return message["payload"] if isinstance(message.get("payload"), dict) else message
 
 
-def place_of(value: bytes, payload_of: Callable[[bytes], Any] = payload_in_json) -> list[int] | None:
-    """Where a message tells that its change stands; None: it tells none.
+def place_in(source: Any, op: Any) -> list[int] | None:
+    """Where a change of that ``source`` and operation stands; None: it tells none.
 
     These are 1, the file's number, the offset, the log, and the server and the number of the transaction. Both are 0 of a snapshot, which has none.
+    """
+    place = SourcePlace.of(source)
+    if place is None:
+        return None
+    return [1, int(place.digits), place.offset, place.log, *((0, 0) if op == "r" else place.transaction)]
+
+
+def place_of(value: bytes, payload_of: Callable[[bytes], Any] = payload_in_json) -> list[int] | None:
+    """As :func:`place_in`, of a message.
 
     Args:
         payload_of: gives what a message holds, as its format is read.
     """
     try:
         payload = payload_of(value)
-        place, op = SourcePlace.of(payload["source"]), payload.get("op")
+        source, op = payload["source"], payload.get("op")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    if place is None:
-        return None
-    return [1, int(place.digits), place.offset, place.log, *((0, 0) if op == "r" else place.transaction)]
+    return place_in(source, op)
 
 
 @lru_cache(maxsize=1024)

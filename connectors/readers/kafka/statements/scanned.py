@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from connectors.readers.base import SchemaMet, Statement
 from connectors.readers.kafka.located.source_words import row_words
+from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.messages.partitions import partition_of
-from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlace, place_of
+from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlace, place_in, place_of
 from connectors.readers.kafka.statements.ahead import TableColumns, first_ahead, first_untold, in_order, told_by
 from connectors.readers.kafka.statements.late import with_passed
 from connectors.readers.kafka.statements.row_times import RowTimes
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from connectors.readers.kafka.located.batches import LocatedRows
-    from connectors.readers.kafka.messages.events import Event, SqlEvent
+    from connectors.readers.kafka.messages.events import SqlEvent
     from connectors.readers.kafka.messages.partitions import Partition
     from connectors.readers.kafka.messages.source_places import Newest
     from connectors.readers.kafka.statements.source_order import SourceOrder
@@ -99,8 +100,11 @@ class ScannedStatements:
         """The moment among statements of a change, or of a statement that stands among rows."""
         if not self.are_placed:
             return event.event_time_us
-        words = place_of(value, self._payload_of) or NO_PLACE
-        return self._order.moment(words, event.event_time_us, place.gtid, newest)
+        if isinstance(event, Event) and event.source is not None:
+            words = place_in(event.source, event.op)
+        else:
+            words = place_of(value, self._payload_of)
+        return self._order.moment(words or NO_PLACE, event.event_time_us, place.gtid, newest)
 
     def note_read(self, partition: Partition, moment_us: int) -> None:
         """Notes up to which moment a partition has been read."""

@@ -40,7 +40,7 @@ STRANGE: dict[str, tuple[Any, ...]] = {
 """Values of their types: the writer of Avro takes no others."""
 
 
-OF_JSON: tuple[Any, ...] = (None, True, 10**30, -(10**30), 1.5, 1e300, "x", "7", [], {}, [{}], "9" * 400)
+OF_JSON: tuple[Any, ...] = (None, True, 10**30, -(10**30), 1.5, 1e300, float("inf"), "x", "7", [], {}, [{}], "9" * 400)
 """Values of any type."""
 
 

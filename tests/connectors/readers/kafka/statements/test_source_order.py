@@ -709,6 +709,20 @@ def test_places_of_rows_that_follow_each_other_are_found_without_looking_at_each
     assert 1 <= len(looked_up) < 10
 
 
+@pytest.mark.parametrize("name", ["debezium_json", "debezium_json_schema", "debezium_avro"])
+def test_messages_that_are_read_one_by_one_are_parsed_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(located_batches, "FEWEST_LOCATED", 1_000_000)
+    scan, messages = _scan_of(name, _rows(*range(300, 320)), SourceOrder([(102 * S, str(_place(2000)))]))
+
+    def parsed_again(_: bytes) -> Any:
+        raise AssertionError
+
+    monkeypatch.setattr(scan, "_sent", scan._sent._replace(payload=parsed_again))
+    monkeypatch.setattr(scan._statements, "_payload_of", parsed_again)
+    scan.take(("t0", 0), batch_of(messages))
+    assert scan.marks()["t0:0"].offset == source_at(319, 0)["pos"]
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", ["debezium_json", "debezium_json_schemaless", "debezium_avro"])
 def test_places_are_the_same_whether_rows_are_located_or_looked_at_one_by_one(
