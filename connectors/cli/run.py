@@ -97,8 +97,9 @@ def _configured(files: list[Path]) -> list[PipelineConfig]:
 
 def _run_together(configs: list[PipelineConfig], *, once: bool) -> None:
     """Runs several connectors, told in lines that begin with their names."""
-    from connectors.together.runs import Outcome, run_together
+    from connectors.together.runs import Outcome, check_together, run_together
 
+    check_together(configs)
     compile_first()
     lines = {config.name: RunLines(config, is_alone=False) for config in configs}
 

@@ -23,7 +23,7 @@ from sinks.session import sessions_beside
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Outcome", "run_together"]
+__all__ = ["Outcome", "check_together", "run_together"]
 
 _log = logging.getLogger(__name__)
 _FAIR = ("spark.scheduler.mode", "FAIR")
@@ -69,7 +69,7 @@ def run_together(
     Raises:
         ConfigError: *configs* do not fit together, or nobody can listen at ``run.http``.
     """
-    _check(configs)
+    check_together(configs)
     allow_files(len(configs))
     stopping = Stopping() if stopping is None else stopping
     outcomes: dict[str, Outcome] = {}
@@ -140,7 +140,8 @@ def _of_all(configs: Sequence[PipelineConfig]) -> PipelineConfig:
     return replace(first, name=name, sinks=sinks, run=replace(first.run, spark=spark))
 
 
-def _check(configs: Sequence[PipelineConfig]) -> None:
+def check_together(configs: Sequence[PipelineConfig]) -> None:
+    """Raises :class:`ConfigError` where *configs* do not fit together, as :func:`run_together` wants them."""
     problems = [
         f"expected different names, {count} configurations have this one @ $.name (got {name!r})"
         for name, count in Counter(config.name for config in configs).items()

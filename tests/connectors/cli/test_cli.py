@@ -174,6 +174,22 @@ def test_a_run_without_a_sink_is_refused(tmp_path: Path) -> None:
     assert (result.exit_code, result.stderr.splitlines()[-1]) == (ExitCode.USAGE, "  - missing @ $.sinks")
 
 
+def test_configurations_that_do_not_fit_together_are_refused_before_any_begins(tmp_path: Path) -> None:
+    for name, port in (("one", 9464), ("two", 9465)):
+        (tmp_path / f"{name}.yaml").write_text(
+            f"name: {name}\nsource: {{type: binlog-files, directory: {BINLOG}}}\n"
+            f"sinks: [{{type: delta, path: {tmp_path / name}}}]\nrun: {{http: '127.0.0.1:{port}'}}\n"
+        )
+
+    result = _run("run", tmp_path / "one.yaml", tmp_path / "two.yaml", tmp_path / "one.yaml", "--once")
+
+    assert ExitCode.USAGE == result.exit_code
+    assert "error: the configurations cannot run in one process" == result.stderr.splitlines()[0]
+    said = " ".join(result.stderr.split())
+    assert "@ $.run.http of" in said
+    assert "@ $.name (got 'one')" in said
+
+
 def test_of_several_configurations_all_that_cannot_be_used_are_told_of(tmp_path: Path) -> None:
     for name, text in (("one", "name: one\n"), ("two", "name: [\n"), ("three", "name: three\nsinks: 7\n")):
         (tmp_path / f"{name}.yaml").write_text(text)
