@@ -15,7 +15,7 @@ import pytest
 
 from certificates import own_certificate
 from connectors.readers.kafka.registry.client import RegisteredSchema, RegistryDown, RegistrySettings, SchemaRegistry
-from historian.errors import SourceError
+from historian.errors import SourceError, SourceNotLetIn
 
 NOT_FOUND = (404, {"error_code": 40403, "message": "Schema not found"})
 
@@ -92,8 +92,8 @@ def test_an_id_that_is_not_there_is_none_and_asked_for_again() -> None:
 @pytest.mark.parametrize(
     "answer,error,part",
     [
-        ((401, b""), SourceError, "source.registry.user"),
-        ((403, b""), SourceError, "source.registry.user"),
+        ((401, b""), SourceNotLetIn, "source.registry.user"),
+        ((403, b""), SourceNotLetIn, "source.registry.user"),
         ((503, b""), RegistryDown, "HTTP status 503"),
         ((404, b"<html>"), SourceError, "/apis/ccompat/v7"),
         ((404, {"error_code": 0}), SourceError, "/apis/ccompat/v7"),
