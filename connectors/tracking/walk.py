@@ -19,7 +19,7 @@ from connectors.tracking.topics.edits import edits_to
 from connectors.tracking.topics.met_schemas import MetSchemas
 from connectors.tracking.topics.told import TooLittleTold, completed
 from historian.charsets.client_text import printable
-from historian.ddl import StatementContext, resolve
+from historian.ddl import Resolution, StatementContext, resolve
 from historian.ddl.resolving.analyzed_tables import analyzed_name, analyzed_table
 from historian.ddl.resolving.temporary_tables import TemporaryTables
 from historian.errors import UnsupportedEvent
@@ -161,20 +161,17 @@ class Walk:
 
     def _statement(self, statement: Statement) -> None:
         resolution = resolve(statement.sql, self._context(statement), self.catalog)
-        if self.topics is not None and not self.topics.takes(statement, resolution, self.catalog):
-            return
+        if self.topics is not None:
+            taken = self.topics.takes(statement, resolution, self.catalog)
+            if taken is None:
+                return
+            resolution = taken
         edits: list[Edit] = list(resolution.edits)
-        if resolution.kind in ("dml", "not_understood"):
-            reason = why_stopped(resolution, statement.sql)
+        if resolution.kind == "dml":
             for table in resolution.tables:
-                if resolution.kind == "dml":
-                    self._changed_unlogged(table, statement.place, reason)
-                    continue
-                self.stop(table, statement.place, reason, self.reached)
-                if table in self.catalog.tables and not any(
-                    isinstance(edit, ForgetTable) and edit.table == table for edit in edits
-                ):
-                    edits.append(ForgetTable(table=table, reason=reason))
+                self._changed_unlogged(table, statement.place, why_stopped(resolution, statement.sql))
+        elif resolution.kind == "not_understood":
+            edits += self._stop_unknown(resolution, statement)
         edits = edits if self.topics is None else self._not_parted(edits, statement, self.topics)
         filled = analyzed_table(statement.sql, statement.context)
         if filled is not None and filled in self.catalog.tables and self.online_changes.owns(filled):
@@ -190,6 +187,22 @@ class Walk:
         if resolution.kind == "rows":  # tables that the statement makes are among them
             for table in resolution.tables:
                 self._changed_unlogged(table, statement.place, why_stopped(resolution, statement.sql))
+
+    def _stop_unknown(self, resolution: Resolution, statement: Statement) -> list[Edit]:
+        """Stops what is not known behind a statement; what it takes to forget it beside the edits that are known."""
+        after, reason = apply_all(resolution.edits, self.catalog), why_stopped(resolution, statement.sql)
+        forgotten = {edit.table for edit in resolution.edits if isinstance(edit, ForgetTable)}
+        edits: list[Edit] = []
+        for table in resolution.unknown_behind:
+            table_id = self.catalog.tables[table].table_id if table in self.catalog.tables else 0
+            now = next((name for name, s in after.tables.items() if s.table_id == table_id), table)
+            # One that has another name behind the statement goes on under it, unless nobody reads it there.
+            self.stop(
+                table, statement.place, reason, self.reached, table_id if now == table or not self.captured(now) else 0
+            )
+            if table_id and table not in forgotten:
+                edits.append(ForgetTable(table=table, reason=reason))
+        return edits
 
     def _not_parted(self, edits: list[Edit], statement: Statement, topics: MetSchemas) -> list[Edit]:
         """*edits* of a statement. A captured table stops that they empty, drop or put in another's place, where nobody knows of which rows."""
@@ -433,15 +446,15 @@ class Walk:
         place: Place,
         reason: str,
         since: LogPosition | None,
-        table_id: int = 0,
+        table_id: int | None = None,
         *,
         repairable: bool = False,
     ) -> None:
-        """Stops a table at *place*, if it is captured and has not stopped yet."""
+        """Stops a table at *place*, if it is captured and has not stopped yet. *table_id* 0: the schema is not known; None: that of the name."""
         if not self.captured(table):
             return
-        if not table_id and table in self.catalog.tables:
-            table_id = self.catalog.tables[table].table_id
+        if table_id is None:
+            table_id = self.catalog.tables[table].table_id if table in self.catalog.tables else 0
         quarantine = Quarantine(place=place, reason=reason, since=since, repairable=repairable)
         if not table_id:
             self.store.quarantine(0, table, quarantine)

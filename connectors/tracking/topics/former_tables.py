@@ -77,9 +77,16 @@ class FormerTables:
         return self._left
 
     def _leave(self, entry: TimelineEntry, left: dict[TableName, list[Left]]) -> None:
+        moved: int | None = None
         for edit in entry.edits:
             if isinstance(edit, CreateTable):
                 self._gets(edit.snapshot.name, edit.snapshot.table_id, entry, left)
+            elif isinstance(edit, ForgetTable) and not edit.reason:
+                moved = self._lost(edit.table, entry, left)
+            elif isinstance(edit, ForgetTable) and moved is not None:
+                # A stopped table that is renamed is forgotten under one name, then under the other.
+                self._stopped[edit.table] = self._ids[edit.table] = moved
+                moved = None
             elif isinstance(edit, ForgetTable) and edit.table in self._ids:
                 self._stopped[edit.table] = self._ids[edit.table]
             elif isinstance(edit, ResumeTable):
@@ -91,11 +98,16 @@ class FormerTables:
                     self._gets(edit.new, edit.table_id, entry, left)
 
     def _gets(self, name: TableName, table_id: int, entry: TimelineEntry, left: dict[TableName, list[Left]]) -> None:
-        """Notes that a table gets a name. One that had it and stopped has no row under it from there on, though no edit drops it."""
+        """Notes that a table gets a name."""
+        self._lost(name, entry, left)
+        self._ids[name] = table_id
+
+    def _lost(self, name: TableName, entry: TimelineEntry, left: dict[TableName, list[Left]]) -> int | None:
+        """Notes that a table that stopped, if one had the name, has no row under it from there on, though no edit drops it; gives its id."""
         stopped = self._stopped.pop(name, None)
         if stopped is not None and entry.place is not None:
             left.setdefault(name, []).append(Left(stopped, False, entry.place, entry.event_time_us))
-        self._ids[name] = table_id
+        return stopped
 
 
 def _stands_before(statement: Place, row: Place) -> bool:

@@ -19,7 +19,7 @@ from historian.charsets.client_text import printable
 from historian.ddl import Resolution
 from historian.history.versions import in_force
 from historian.plans.plans import PartitionRange, Passage, PlannedTable
-from historian.schema.edits import CreateTable, DropTable, Edit, RenameTable, TruncateTable
+from historian.schema.edits import CreateTable, DropTable, Edit, ForgetTable, RenameTable, TruncateTable
 from historian.schema.snapshots import Catalog, Snapshot
 
 if TYPE_CHECKING:
@@ -143,20 +143,21 @@ class MetSchemas:
 
     def passes_over(self, met: SchemaMet, table_id: int) -> None:
         """Notes that rows of *met* come to nobody: their table was dropped or emptied behind them."""
-        named = [each.snapshot for each in self._versions(table_id) if each.snapshot.name == met.table]
-        if named:
-            self._note((met.place.file, table_id), met, 0, named[-1])
+        known = [each.snapshot for each in self._versions(table_id)]
+        named = [each for each in known if each.name == met.table]
+        if known:  # one that was renamed behind its stop never had the name
+            self._note((met.place.file, table_id), met, 0, named[-1] if named else replace(known[-1], name=met.table))
 
     def began(self, met: SchemaMet, number: int, snapshot: Snapshot) -> None:
         """Notes the version *number*, which the walk has made of *met*."""
         self._versions(snapshot.table_id).append(_Known(number, snapshot, met.event_time_us))
         self._note((met.place.file, snapshot.table_id), met, number, None)
 
-    def takes(self, statement: Statement, resolution: Resolution, catalog: Catalog) -> bool:
-        """Whether a statement in a topic changes the history.
+    def takes(self, statement: Statement, resolution: Resolution, catalog: Catalog) -> Resolution | None:
+        """What of a statement changes the history; None: nothing.
 
-        It does not where it came before, in another partition or from a producer that began anew. Nor where it cannot be followed and
-        messages tell what it did: of tables that are not known yet, or whose rows behind it came first, by another partition.
+        Nothing does where it came before, in another partition or from a producer that began anew. Nor what cannot be followed where
+        messages tell it: of tables that are not known yet, or whose rows behind it came first, by another partition.
         """
         if self._stated is None:
             self._stated = {}
@@ -164,13 +165,16 @@ class MetSchemas:
                 self._stated.setdefault(entry.statement, set()).add(entry.event_time_us)
         stated_us = self._stated.get(printable(statement.sql), set())
         if statement.event_time_us in stated_us or (statement.has_place and stated_us):
-            return False
+            return None
         if resolution.kind != "not_understood":
-            return True
-        return any(
-            table in catalog.tables and not self._told_behind(catalog.tables[table], statement)
-            for table in resolution.tables
-        )
+            return resolution
+        known = [catalog.tables[table] for table in resolution.unknown_behind if table in catalog.tables]
+        forgotten = {edit.table for edit in resolution.edits if isinstance(edit, ForgetTable) and edit.reason}
+        is_told = [self._told_behind(each, statement) for each in known]
+        if not all(is_told) or not forgotten.isdisjoint(resolution.unknown_behind):
+            return resolution
+        # Tables that are known follow it beside others.
+        return None if known or not resolution.edits else replace(resolution, kind="ddl", tables=(), reason="")
 
     def parted(self, edit: Edit, statement: Statement) -> TableName | None:
         """The table whose rows *edit* parts from those of before, where nobody can say any more which ones came before *statement*; else None."""

@@ -826,6 +826,106 @@ def test_rows_of_a_table_that_stopped_in_an_earlier_plan_are_none_of_the_table_t
     assert {-1: [1]} == stopped
 
 
+U = "CREATE TABLE u (id INT PRIMARY KEY, a INT)"
+
+
+@pytest.mark.parametrize("limit_bytes", [None, 300])
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize(
+    "sql, name", [("RENAME TABLE t TO v, u TO t", "v"), ("RENAME TABLE t TO tmp, u TO t, tmp TO u", "u")]
+)
+def test_a_table_that_gets_the_name_of_a_stopped_one_goes_on_and_the_stopped_one_is_told_under_its_new_name(
+    sql: str, name: str, late: bool, limit_bytes: int | None
+) -> None:
+    steps: list[list[Any]] = [
+        [(STATED, _stated(10, 101, MADE), _stated(11, 102, U)), ("t0", *_rows(12, second=103))],
+        [("u0", _of_table("u", _row(13, 103, ("id", "a"))))],
+        [(STATED, _stated(14, 104, "ALTER TABLE t FROBNICATE"))],
+        [
+            (STATED, _stated(20, 110, sql)),
+            ("t0", *_rows(15, 16, second=106), *_rows(30, second=112)),
+            (f"{name}0", _of_table(name, _row(31, 113, ("id", "a")))),
+        ],
+        [("t0", *_rows(32, second=114)), (f"{name}0", _of_table(name, _row(33, 115, ("id", "a"))))],
+    ]
+    if late:
+        steps.append([("t2", *_rows(17, second=107), *_rows(34, second=116))])
+    executed: list[str] = []
+    *found, stopped = _plans(*steps, limit_bytes=limit_bytes, executed=executed)
+    rows = [{1: [12]}, {2: [13]}, {2: [30]}, {2: [32]}, {2: [34]}]
+    assert rows[: 5 if late else 4] == [each for each in found if each]
+    assert {-1: [1, 0]} == stopped
+    assert sql in executed
+
+
+def test_a_table_gets_the_name_of_one_that_no_message_has_told() -> None:
+    steps: list[list[Any]] = [
+        [(STATED, _stated(11, 102, U)), ("u0", _of_table("u", _row(13, 103, ("id", "a"))))],
+        [(STATED, _stated(20, 110, "RENAME TABLE t TO v, u TO t"))],
+        [("t0", *_rows(32, second=114)), ("v0", _of_table("v", _row(33, 115, ("id", "a"))))],
+    ]
+    assert [{1: [13]}, {1: [32], 2: [33]}] == [each for each in _plans(*steps) if each]
+
+
+def test_a_table_goes_that_is_dropped_together_with_a_stopped_one() -> None:
+    steps: list[list[Any]] = [
+        [(STATED, _stated(10, 101, MADE), _stated(11, 102, U)), ("t0", *_rows(12, second=103))],
+        [(STATED, _stated(14, 104, "ALTER TABLE t FROBNICATE"))],
+        [(STATED, _stated(20, 110, "DROP TABLE t, u"), _stated(21, 111, U))],
+        [("u0", _of_table("u", _row(33, 115, ("id", "a"))))],
+    ]
+    *found, stopped = _plans(*steps)
+    assert [{1: [12]}, {3: [33]}] == [each for each in found if each]
+    assert {-1: [1]} == stopped
+
+
+@pytest.mark.parametrize("limit_bytes", [None, 300])
+def test_a_name_that_a_stopped_table_had_for_a_while_can_be_that_of_another_one(limit_bytes: int | None) -> None:
+    def rows(*keys_at: tuple[int, int]) -> list[Message]:
+        return [_of_table("v", _row(key, second, ("id", "a"))) for key, second in keys_at]
+
+    steps: list[list[Any]] = [
+        [(STATED, _stated(10, 101, MADE), _stated(11, 102, U)), ("t0", *_rows(12, second=103))],
+        [(STATED, _stated(14, 104, "ALTER TABLE t FROBNICATE"))],
+        [(STATED, _stated(20, 110, "RENAME TABLE t TO v"))],
+        [("v0", *rows((21, 111)))],
+        [
+            (STATED, _stated(30, 115, "RENAME TABLE v TO w, u TO v")),
+            ("v0", *rows((22, 112), (31, 116), (32, 117))),
+        ],
+        [("v1", *rows((23, 113), (33, 118)))],
+    ]
+    *found, stopped = _plans(*steps, limit_bytes=limit_bytes)
+    assert [1, 12] == [*found[0], *found[0][1]]
+    assert [(2, [31, 32, 33])] == list(_joined(found[1:]).items())
+    assert {-1: [1, 0, 0]} == stopped
+
+
+@pytest.mark.parametrize("topics", [("t0", "v0"), ("t0", "t0")], ids=["of their own", "one"])
+@pytest.mark.parametrize("sent_again", [False, True])
+@pytest.mark.parametrize("limit_bytes", [None, 300])
+def test_a_renamed_table_goes_on_where_one_that_is_not_known_gets_its_name(
+    topics: tuple[str, str], sent_again: bool, limit_bytes: int | None
+) -> None:
+    of_t, of_v = topics
+    steps: list[list[Any]] = [
+        [(STATED, _stated(10, 101, MADE)), ("t0", *_rows(12, second=103))],
+        [(STATED, _stated(20, 110, "RENAME TABLE t TO v, never TO t"))],
+        [(of_v, _of_table("v", _row(31, 113, ("id", "a")))), (of_t, *_rows(32, second=114))],
+        [(of_v, _of_table("v", _row(33, 115, ("id", "a"))))],
+        [(of_t, *_rows(34, second=116)), (of_v, _of_table("v", _row(35, 117, ("id", "a"))))],
+    ]
+    if sent_again:
+        steps[1].append(("t0", *_rows(13, second=105)))
+    *found, stopped = _plans(*steps, limit_bytes=limit_bytes)
+    assert {1: [12, *([13] if sent_again else []), 31, 33, 35]} == _joined(found)
+    assert {-1: [0, 0]} == stopped
+
+
+def _joined(plans: list[dict[int, list[int]]]) -> dict[int, list[int]]:
+    return {table: [key for plan in plans for key in plan.get(table, ())] for plan in plans for table in plan}
+
+
 def _truncate(number: int, second: int) -> Message:
     """As Debezium tells it among rows, with ``skipped.operations=none``."""
     _, value = _row(number, second, ("id", "a"))
