@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectors.readers.base import SchemaMet, Statement
-from connectors.recovery.given_statements import catalog_with, edits_of, resolved_edits
+from connectors.recovery.given_statements import catalog_with, edits_of, is_stopped_by, resolved_edits
 from connectors.recovery.held_back import delivered_of, held_back, position_of, told_between
 from connectors.tracking.rereading import passages_before
 from connectors.tracking.stop_reasons import emptied_apart, is_parted_late, why_stopped
@@ -242,7 +242,7 @@ class _Following:
         resolution = resolve(statement.sql, statement.context, walk.catalog)
         edits = edits_of(resolution.edits, own.name)
         reason = ""
-        if resolution.kind in ("dml", "not_understood", "rows") and own.name in resolution.tables:
+        if is_stopped_by(resolution, own.name):
             reason = why_stopped(resolution, statement.sql)
         elif statement.apart and any(map(retracts, edits)):
             edits, reason = (), emptied_apart(statement.sql)

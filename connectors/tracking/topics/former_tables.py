@@ -24,12 +24,14 @@ class Left:
 
     Attributes:
         has_rows: those from before the statement go on being its rows.
+        by_stop: it had stopped, so nobody reads them.
     """
 
     table_id: int
     has_rows: bool
     place: Place
     event_time_us: int
+    by_stop: bool = False
 
 
 class FormerTables:
@@ -90,7 +92,7 @@ class FormerTables:
             elif isinstance(edit, ForgetTable) and edit.table in self._ids:
                 self._stopped[edit.table] = self._ids[edit.table]
             elif isinstance(edit, ResumeTable):
-                self._stopped.pop(edit.table, None)
+                self._resumed(edit, left)
             elif isinstance(edit, (DropTable, RenameTable, TruncateTable)) and entry.place is not None:
                 ended = Left(edit.table_id, isinstance(edit, RenameTable), entry.place, entry.event_time_us)
                 left.setdefault(edit.table, []).append(ended)
@@ -106,8 +108,16 @@ class FormerTables:
         """Notes that a table that stopped, if one had the name, has no row under it from there on, though no edit drops it; gives its id."""
         stopped = self._stopped.pop(name, None)
         if stopped is not None and entry.place is not None:
-            left.setdefault(name, []).append(Left(stopped, False, entry.place, entry.event_time_us))
+            left.setdefault(name, []).append(Left(stopped, False, entry.place, entry.event_time_us, by_stop=True))
         return stopped
+
+    def _resumed(self, edit: ResumeTable, left: dict[TableName, list[Left]]) -> None:
+        """Notes that a table goes on. Where someone said what it was from its stop on, its rows are read, and what becomes of them is told again."""
+        table_id = edit.snapshot.table_id
+        self._stopped = {name: each for name, each in self._stopped.items() if each != table_id and name != edit.table}
+        if edit.unknown_since is None:
+            for name, former in left.items():
+                left[name] = [each for each in former if each.table_id != table_id or not each.by_stop]
 
 
 def _stands_before(statement: Place, row: Place) -> bool:

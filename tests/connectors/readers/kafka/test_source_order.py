@@ -29,10 +29,12 @@ from connectors.readers.kafka.reader import KafkaReader
 from connectors.readers.kafka.repeats import NOTHING, Newest, Places, Repeats
 from connectors.readers.kafka.scanning import TopicScan
 from connectors.readers.kafka.source_order import SourceOrder
+from connectors.recovery.overriding import override
 from connectors.tracking.tracker import Tracker
 from historian.changelog.operations import physical_name
 from historian.ddl import StatementContext
 from historian.errors import SourceError
+from historian.names import TableName
 from historian.positions import KAFKA, LogPosition, TopicOffsets
 from historian.positions.places import Place
 from historian.store import Store
@@ -920,6 +922,38 @@ def test_a_renamed_table_goes_on_where_one_that_is_not_known_gets_its_name(
     *found, stopped = _plans(*steps, limit_bytes=limit_bytes)
     assert {1: [12, *([13] if sent_again else []), 31, 33, 35]} == _joined(found)
     assert {-1: [0, 0]} == stopped
+
+
+@pytest.mark.parametrize("sql", ["RENAME TABLE t TO v", "RENAME TABLE u TO v, t TO u"])
+def test_a_statement_given_for_a_table_that_was_renamed_behind_its_stop_brings_its_rows_under_both_names(
+    sql: str,
+) -> None:
+    name = sql[-1]
+    made = [_stated(10, 101, MADE), _stated(11, 102, U)]
+    log = Log(random.Random(0), 0)
+    log.events = [
+        *(((STATED, 0), each) for each in (*made, _stated(14, 104, "ALTER TABLE t FROBNICATE"), _stated(20, 110, sql))),
+        *((("t0", 0), each) for each in (*_rows(12, second=103), *_rows(15, second=106))),
+        ((f"{name}0", 0), _of_table(name, _row(31, 113, ("id", "a")))),
+    ]
+    topics = Topics(log)
+    topics.send(len(log.events) + 9)
+    reader = KafkaReader(SETTINGS)
+    reader._client = reader._administration = topics  # type: ignore[assignment]
+    with contextlib.closing(Store.open("sqlite://")) as store:
+        tracker = _tracker(reader, store)
+        behind = tracker.catch_up()
+        assert [(0, name), (1, "t")] == sorted((table_id, held.table) for table_id, held, _ in store.stopped())
+        override(tracker, TableName("shop", "t"), "")
+        assert () == store.stopped()
+        plan = tracker.plan_after(behind)
+        assert plan is not None
+        rows = [
+            row for each in plan.ranges for chunk in reader.read(each, plan.tables) for row in chunk.rows.to_pylist()
+        ]
+        key = physical_name(store.history().catalog.tables[TableName("shop", name)].columns[0].id)
+        assert [15, 31] == [row[key] for row in rows]
+        assert {1} == {table.table_id for table in plan.tables}
 
 
 def _joined(plans: list[dict[int, list[int]]]) -> dict[int, list[int]]:
