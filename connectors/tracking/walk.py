@@ -194,13 +194,13 @@ class Walk:
         forgotten = {edit.table for edit in resolution.edits if isinstance(edit, ForgetTable)}
         edits: list[Edit] = []
         for table in resolution.unknown_behind:
-            table_id = self.catalog.tables[table].table_id if table in self.catalog.tables else 0
+            held = self.catalog.tables.get(table)
+            table_id = self._names.set_aside_from(table, self.number) if held is None else held.table_id
             now = next((name for name, s in after.tables.items() if s.table_id == table_id), table)
             # One that has another name behind the statement goes on under it, unless nobody reads it there.
-            self.stop(
-                table, statement.place, reason, self.reached, table_id if now == table or not self.captured(now) else 0
-            )
-            if table_id and table not in forgotten:
+            goes_on = now != table and self.captured(now)
+            self.stop(table, statement.place, reason, self.reached, 0 if goes_on else table_id)
+            if held is not None and table not in forgotten:
                 edits.append(ForgetTable(table=table, reason=reason))
         return edits
 
