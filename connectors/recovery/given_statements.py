@@ -35,8 +35,8 @@ def catalog_with(
             "another table has the stopped one's name by now",
             where=str(wanted),
             expected=f"table id {table_id or 'none'}",
-            found=f"table id {tables[wanted].table_id}, created behind the stop",
-            next_step="historian heal: that table goes on",
+            found=f"table id {tables[wanted].table_id}, which got the name behind the stop",
+            next_step="historian heal: that table goes on; where the stopped one was renamed, give its new name",
         )
     if own is not None:
         tables[wanted] = own
