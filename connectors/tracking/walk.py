@@ -212,6 +212,8 @@ class Walk:
             if table is not None and self.captured(table):
                 self.stop(table, statement.place, reason, self.reached)
                 kept.append(ForgetTable(table=table, reason=reason))
+                if isinstance(edit, RenameTable):  # rows make no new table of its name
+                    kept.append(ForgetTable(table=edit.new, reason=reason))
             else:
                 kept.append(edit)
         return kept

@@ -860,6 +860,21 @@ def test_a_table_that_gets_the_name_of_a_stopped_one_goes_on_and_the_stopped_one
     assert sql in executed
 
 
+@pytest.mark.parametrize("sql", ["RENAME TABLE t TO v, u TO t", "RENAME TABLE t TO tmp, u TO t, tmp TO u"])
+def test_a_table_stops_that_gets_the_name_of_a_stopped_one_later_than_its_first_rows(sql: str) -> None:
+    steps: list[list[Any]] = [
+        [(STATED, _stated(10, 101, MADE), _stated(11, 102, U)), ("t0", *_rows(12, second=103))],
+        [("u0", _of_table("u", _row(13, 103, ("id", "a"))))],
+        [(STATED, _stated(14, 104, "ALTER TABLE t FROBNICATE"))],
+        [("t0", *_rows(30, second=112))],
+        [(STATED, _stated(20, 110, sql))],
+        [("t0", *_rows(32, second=114))],
+    ]
+    *found, stopped = _plans(*steps)
+    assert [{1: [12]}, {2: [13]}] == [each for each in found if each]
+    assert {1, 2} <= set(stopped[-1])
+
+
 def test_a_table_gets_the_name_of_one_that_no_message_has_told() -> None:
     steps: list[list[Any]] = [
         [(STATED, _stated(11, 102, U)), ("u0", _of_table("u", _row(13, 103, ("id", "a"))))],
