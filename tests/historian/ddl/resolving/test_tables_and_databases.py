@@ -1,3 +1,4 @@
+import random
 from dataclasses import replace
 
 import pytest
@@ -64,6 +65,29 @@ def test_what_is_not_known_is_so_under_its_new_name_and_others_go_on(
     assert known == {str(name): held.table_id for name, held in then.tables.items()}
     assert unknown == {str(name): why for name, why in then.unknown.items()}
     assert behind == [str(name) for name in found.unknown_behind]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_chain_of_renames_ends_where_the_server_has_its_tables(seed: int) -> None:
+    numbers = random.Random(seed)
+    names = [TableName("shop", letter) for letter in "abcdef"]
+    made = numbers.sample(names, 4)
+    catalog = after(*(f"CREATE TABLE {name.table} (x INT)" for name in made[:2]))
+    catalog = replace(catalog, unknown={name: f"why {name.table}" for name in made[2:]})
+    present: dict[TableName, int | str] = {name: held.table_id for name, held in catalog.tables.items()}
+    present |= catalog.unknown
+    pairs, moved = list[str](), set[str]()
+    for _ in range(numbers.randrange(1, 7)):
+        old = numbers.choice(sorted(present))
+        new = numbers.choice(sorted(set(names) - set(present)))
+        present[new] = what = present.pop(old)
+        pairs.append(f"{old.table} TO {new.table}")
+        moved |= {what} if isinstance(what, str) else set()
+    found = resolve(f"RENAME TABLE {', '.join(pairs)}", MYSQL, catalog)
+    then = apply_all(found.edits, catalog)
+    assert present == {**{name: held.table_id for name, held in then.tables.items()}, **then.unknown}
+    assert set(found.unknown_behind) == {name for name, what in present.items() if what in moved}
+    assert ("not_understood" if moved else "ddl") == found.kind
 
 
 def test_drop_table_tells_known_from_unknown() -> None:
