@@ -74,10 +74,13 @@ class MetSchemas:
         latest = catalog.tables.get(met.table)
         is_unknown = latest is None and met.table in catalog.unknown
         if is_unknown or (latest is not None and latest.table_id == stopped):
+            named, before = (met.place.file, met.table), self._former.stopped(met.table)
             if stopped is not None:  # else its rows would be read under what its partition had before
                 self.passes_over(met, stopped)
-            elif (before := self._former.stopped(met.table)) is not None:
-                self._unknown.setdefault((met.place.file, met.table), (met, before))
+            elif before is not None and named in self._named:
+                self.passes_over(met, before)
+            elif before is not None:
+                self._unknown.setdefault(named, (met, before))
             return None  # what it became is told, but not what became of its rows
         former = self._former.of(met)
         if former is None:

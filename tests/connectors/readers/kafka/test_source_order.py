@@ -918,6 +918,26 @@ def test_a_name_that_a_stopped_table_had_for_a_while_can_be_that_of_another_one(
     assert {-1: [1, 0, 0]} == stopped
 
 
+@pytest.mark.parametrize("sql", ["RENAME TABLE u TO v, t TO u", "RENAME TABLE u TO v, never TO u"])
+@pytest.mark.parametrize("at_once", [False, True])
+def test_rows_under_a_name_are_not_those_of_the_table_that_had_it_before_one_that_is_not_known(
+    sql: str, at_once: bool
+) -> None:
+    def rows(table: str, *keys: int) -> list[Any]:
+        return ["t0", *(_of_table(table, _row(key, 100 + key, ("id", "a"))) for key in keys)]
+
+    steps: list[list[Any]] = [
+        [(STATED, _stated(10, 101, MADE), _stated(11, 102, U)), rows("t", 12)],
+        [(STATED, _stated(14, 104, "ALTER TABLE t FROBNICATE"))],
+        [rows("u", 15), (STATED, _stated(20, 120, sql)), rows("u", 21), rows("v", 22), rows("u", 23), rows("v", 24)],
+    ]
+    if not at_once:
+        steps[2:] = [steps[2][:2], steps[2][2:4], steps[2][4:]]
+    *found, stopped = _plans(*steps)
+    assert {1: [12], 2: [15, 22, 24]} == _joined(found)
+    assert 0 in stopped[-1]
+
+
 @pytest.mark.parametrize("topics", [("t0", "v0"), ("t0", "t0")], ids=["of their own", "one"])
 @pytest.mark.parametrize("sent_again", [False, True])
 @pytest.mark.parametrize("limit_bytes", [None, 300])
