@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -62,7 +63,7 @@ class MetSchemas:
         self._named: dict[tuple[str, TableName], int] = {}
         self._held_of = Counter(file for file, _ in self._last)
         self._ids: dict[TableName, set[int]] = {}
-        self._unknown: dict[tuple[str, TableName], tuple[SchemaMet, int]] = {}
+        self._silent: set[tuple[int, TableName]] = set()
 
     def table_of(self, met: SchemaMet, catalog: Catalog, stopped: int | None) -> tuple[Snapshot | None, bool] | None:
         """The table that the rows of *met* are of, and whether it had that name once; None: they come to nobody, which is noted.
@@ -74,13 +75,12 @@ class MetSchemas:
         latest = catalog.tables.get(met.table)
         is_unknown = latest is None and met.table in catalog.unknown
         if is_unknown or (latest is not None and latest.table_id == stopped):
-            named, before = (met.place.file, met.table), self._former.stopped(met.table)
-            if stopped is not None:  # else its rows would be read under what its partition had before
+            # Else its rows would be read under what its partition had before, or has later.
+            if stopped is not None:
                 self.passes_over(met, stopped)
-            elif before is not None and named in self._named:
+            elif (before := self._former.stopped(met.table)) is not None:
+                self._silent.add((before, met.table))
                 self.passes_over(met, before)
-            elif before is not None:
-                self._unknown.setdefault(named, (met, before))
             return None  # what it became is told, but not what became of its rows
         former = self._former.of(met)
         if former is None:
@@ -215,9 +215,10 @@ class MetSchemas:
     def ranges(self, parts: tuple[PartitionRange, ...], tables: tuple[PlannedTable, ...]) -> tuple[PartitionRange, ...]:
         """*parts* with the passages of rows in them, for the *tables* of the plan."""
         planned = {table.table_id: {each.version for each in table.versions} for table in tables}
+        named = {each.snapshot.name for table in tables for each in table.versions if each.snapshot is not None}
         found = []
         for part in parts:
-            passages = [
+            met = [
                 self._with_schema(passage, planned.get(table_id, set()))
                 for (file, table_id), passages in self._met.items()
                 if file == part.file
@@ -225,11 +226,18 @@ class MetSchemas:
                 # Earlier ones stay: rows under an earlier name may come again.
                 if passage.offset < part.end and (table_id in planned or not passage.is_read)
             ]
+            # Rows of tables that stopped before the walk are read for nothing, unless others have the name.
+            names = named | {each.snapshot.name for each in met if each.is_read and each.snapshot is not None}
+            passages = [each for each in met if each.is_read or not self._is_silent(each, names)]
             # What came before is told once: a table that is read again later passes over the same.
             if passages or part.unread or part.repeated:
                 ordered = sorted(passages, key=lambda passage: (passage.table_id, passage.offset))
                 found.append(replace(part, passages=tuple(ordered)))
         return tuple(found)
+
+    def _is_silent(self, passage: Passage, names: Collection[TableName]) -> bool:
+        name = None if passage.snapshot is None else passage.snapshot.name
+        return name is not None and (passage.table_id, name) in self._silent and name not in names
 
     def _versions(self, table_id: int) -> list[_Known]:
         if table_id not in self._known:
@@ -248,8 +256,6 @@ class MetSchemas:
 
     def _note(self, key: tuple[str, int], met: SchemaMet, number: int, snapshot: Snapshot | None) -> None:
         file, table_id = key
-        if (unknown := self._unknown.pop((file, met.table), None)) is not None:
-            self.passes_over(*unknown)  # else the plan would not know whose rows stand before those of this table
         passages = self._met.setdefault(key, [])
         held = self._last.get(key)
         named = file, met.table

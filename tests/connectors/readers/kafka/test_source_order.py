@@ -938,6 +938,26 @@ def test_rows_under_a_name_are_not_those_of_the_table_that_had_it_before_one_tha
     assert 0 in stopped[-1]
 
 
+@pytest.mark.parametrize("limit_bytes", [None, 300])
+def test_rows_of_a_table_that_stopped_are_told_where_another_gets_its_name_without_any(
+    limit_bytes: int | None,
+) -> None:
+    of_u = [_of_table("u", _row(key, 100 + key, ("id", "a"))) for key in (15, 18)]
+    steps: list[list[Any]] = [
+        [(STATED, _stated(10, 101, MADE), _stated(11, 102, U)), ("t0", *_rows(12, second=103))],
+        [(STATED, _stated(14, 104, "ALTER TABLE t FROBNICATE"))],
+        [
+            ("t0", of_u[0], *_rows(16, second=116)),
+            (STATED, _stated(20, 120, "RENAME TABLE t TO v, u TO t")),
+            ("t0", of_u[1]),
+        ],
+        [("t0", *_rows(31, second=131))],
+    ]
+    *found, stopped = _plans(*steps, limit_bytes=limit_bytes)
+    assert {1: [12], 2: [15, 18, 31]} == _joined(found)
+    assert {-1: [1, 0]} == stopped
+
+
 @pytest.mark.parametrize("topics", [("t0", "v0"), ("t0", "t0")], ids=["of their own", "one"])
 @pytest.mark.parametrize("sent_again", [False, True])
 @pytest.mark.parametrize("limit_bytes", [None, 300])
