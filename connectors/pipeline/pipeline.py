@@ -44,7 +44,7 @@ from connectors.tracking.recorded import STREAM
 from connectors.tracking.sources import make_tracker, server_address
 from historian.errors import HistorianError
 from historian.history.timeline import TimelineEntry
-from historian.plans.plans import Plan, has_unread
+from historian.plans.plans import LEAST_MESSAGE_BYTES, PartitionRange, Plan, has_unread
 from historian.positions import KAFKA, LogPosition
 from historian.schema.snapshots import Snapshot
 from historian.store import Lease, Store
@@ -399,5 +399,7 @@ def _stopped_by_sink(sinks: Sequence[Sink]) -> Callable[[], Mapping[int, int]]:
 def _is_full(plan: Plan, limit_bytes: int) -> bool:
     """Whether the log goes on behind the plan, as far as is known: it took all that one plan takes."""
     if plan.end.flavor == KAFKA:
-        return sum(each.size_bytes for each in plan.ranges) >= limit_bytes
+        messages = sum(each.end - each.start for each in plan.ranges if isinstance(each, PartitionRange))
+        is_many = messages >= max(1, limit_bytes // LEAST_MESSAGE_BYTES)
+        return is_many or sum(each.size_bytes for each in plan.ranges) >= limit_bytes
     return plan.start.file != plan.end.file or plan.end.offset - plan.start.offset >= limit_bytes

@@ -29,7 +29,7 @@ from connectors.readers.kafka.statements_ahead import first_ahead, in_order
 from historian.changelog.operations import Op
 from historian.ddl import StatementContext
 from historian.errors import UnsupportedEvent
-from historian.plans.plans import DOUBTFUL, LATE, REPEATED, UNREADABLE, PartitionRange
+from historian.plans.plans import DOUBTFUL, LATE, LEAST_MESSAGE_BYTES, REPEATED, UNREADABLE, PartitionRange
 from historian.positions.places import Place
 
 if TYPE_CHECKING:
@@ -44,9 +44,6 @@ __all__ = ["TopicScan"]
 
 _RANGE_BYTES = 16 << 20
 """So much of a partition is a range of its own, at least."""
-
-_LEAST_BYTES = 40
-"""A message counts as so long at least where a scan ends at a limit."""
 
 _SQL_VERSION = 80_400
 """Of the server whose statements come in messages, which do not tell it: they are read as the present one reads them."""
@@ -141,9 +138,9 @@ class TopicScan:
         taken, most = 0, limit_bytes
         while taken < len(batch):
             if self._is_full(most):
-                most = max(self.size_bytes, self.message_count * _LEAST_BYTES) + limit_bytes
+                most = max(self.size_bytes, self.message_count * LEAST_MESSAGE_BYTES) + limit_bytes
             # What a row takes does not shrink with its message, so that a plan ends by messages too.
-            left = max(1, most // _LEAST_BYTES - self.message_count)
+            left = max(1, most // LEAST_MESSAGE_BYTES - self.message_count)
             taken += self.take(partition, batch.part(taken, min(len(batch), taken + left)), most)
             if self._is_full(most):
                 ends = self.waiting_ends()
@@ -152,7 +149,7 @@ class TopicScan:
         return False
 
     def _is_full(self, most_bytes: int) -> bool:
-        return self.size_bytes >= most_bytes or self.message_count >= most_bytes // _LEAST_BYTES
+        return self.size_bytes >= most_bytes or self.message_count >= most_bytes // LEAST_MESSAGE_BYTES
 
     def take(self, partition: Partition, batch: Batch, limit_bytes: int | None = None) -> int:
         """Takes the next messages of a partition, until *limit_bytes* are read of all; gives how many."""
