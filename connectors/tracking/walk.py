@@ -13,6 +13,7 @@ from connectors.readers.binlog.events.full_metadata import described
 from connectors.tracking.cascades import gets_foreign_key, logs_cascades
 from connectors.tracking.copied_rows import FindCopied, unlike_default
 from connectors.tracking.prepared_transactions import Commit, FindPrepared, PreparedSchemas
+from connectors.tracking.proven_schemas import known_until, with_transaction
 from connectors.tracking.stop_reasons import cascades, emptied_apart, parted_late, renamed_out, shown, why_stopped
 from connectors.tracking.table_names import TableNames, creates
 from connectors.tracking.topics.edits import edits_to
@@ -28,7 +29,7 @@ from historian.history.prefix import covers, holds
 from historian.history.timeline import TimelineEntry
 from historian.names import TableName
 from historian.plans.plans import Quarantine, RolledBack
-from historian.positions import KAFKA, LogPosition, parse_gtids
+from historian.positions import LogPosition
 from historian.positions.places import Place
 from historian.schema.applying import apply_all
 from historian.schema.edits import Edit, ForgetTable, RenameTable
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from historian.history.history import History
     from historian.store import Store
 
-__all__ = ["Walk", "behind_event", "known_until"]
+__all__ = ["Walk", "behind_event"]
 
 _log = logging.getLogger(__name__)
 
@@ -317,7 +318,7 @@ class Walk:
         try:
             difference = mismatch(snapshot, mapped.columns, self.flavor)
             if difference is None:
-                self.proven[snapshot.table_id] = _with_transaction(self.reached, mapped.place)
+                self.proven[snapshot.table_id] = with_transaction(self.reached, mapped.place)
                 return
             healed = described(snapshot, mapped.columns, self.flavor, self.catalog.next_column_id)
         except UnsupportedEvent as error:
@@ -406,7 +407,7 @@ class Walk:
             table=mapped.table, snapshot=healed, unknown_since=since, loses_rows=loses_rows, reason=reason
         )
         self.record(place, (edit,), None)
-        self.proven[healed.table_id] = _with_transaction(self.reached, mapped.place)
+        self.proven[healed.table_id] = with_transaction(self.reached, mapped.place)
 
     def record(self, place: Place, edits: tuple[Edit, ...], statement: Statement | None, at_us: int = 0) -> None:
         """Makes an entry of *edits*, which *statement* made; None: rows of *at_us* tell them."""
@@ -472,26 +473,3 @@ def behind_event(item: Statement | TableMapped) -> Place:
     """Where a version begins that holds from *item* on: a TABLE_MAP is itself read by it, a statement is not."""
     place = item.place
     return replace(place, ordinal=place.ordinal - 1) if isinstance(item, TableMapped) else place
-
-
-def known_until(history: History, store: Store, table_id: int) -> LogPosition | None:
-    """Up to where plans have proven the table's schema by its rows.
-
-    Without such a plan, where the history's last version of it began; None for a table that has none.
-    """
-    plan = store.last_plan()
-    while plan is not None:
-        proven = next((table.proven for table in plan.tables if table.table_id == table_id), None)
-        if proven is not None:
-            return proven
-        plan = store.plan(plan.previous)
-    versions = history.versions_of(table_id)
-    return versions[-1].entry.position if versions else None
-
-
-def _with_transaction(position: LogPosition, place: Place) -> LogPosition:
-    """*position* and the transaction behind it, by GTID; file and offset, where that has no end yet, stay before it."""
-    if not place.gtid or position.flavor == KAFKA:
-        return position
-    before, own = position.gtid_set, parse_gtids(place.gtid, position.flavor)
-    return replace(position, gtids=str(before.union(own)))  # type: ignore[arg-type]  # both of one flavor
