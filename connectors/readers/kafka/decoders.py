@@ -39,7 +39,7 @@ __all__ = [
     "has_source_order",
     "has_source_places",
     "has_statements",
-    "has_watermarks",
+    "looks_back",
     "writers_of",
 ]
 
@@ -191,9 +191,10 @@ def has_source_order(name: str) -> bool:
     return name in ("debezium_json", "debezium_json_schemaless")
 
 
-def has_watermarks(name: str) -> bool:
-    """Whether messages of the format *name* may be watermarks."""
-    return name in _WITH_WATERMARKS
+def looks_back(name: str) -> bool:
+    """Whether messages of the format *name* are read by the one before them: it may be a watermark, or say of which table a delete is."""
+    keyed = KEYED_FORMATS.get(name)
+    return name in _WITH_WATERMARKS or (keyed is not None and bool(keyed.table))
 
 
 def advice_of(name: str) -> str:

@@ -17,7 +17,7 @@ from connectors.readers.base import (
 )
 from connectors.readers.kafka.administration import Administration
 from connectors.readers.kafka.client import Client, KafkaSettings, purged
-from connectors.readers.kafka.decoders import decoder_of, has_statements, has_watermarks, writers_of
+from connectors.readers.kafka.decoders import decoder_of, has_statements, looks_back, writers_of
 from connectors.readers.kafka.message_cache import MessageCache
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.partitions import Partition
@@ -168,8 +168,8 @@ class KafkaReader:
         scan = TopicScan(
             ranges, self._settings, self._writers, marks, SourceOrder(stated, goes_on=self.marks is not None)
         )
-        # A plan that ended with a watermark left it right before this one.
-        back = int(has_watermarks(self._settings.format))
+        # A plan that ended with a watermark, or amid a delete and its tombstone, left it right before this one.
+        back = int(looks_back(self._settings.format))
         wanted = {at: (max(bounds[at][0], begin - back), end) for at, (begin, end) in ranges.items() if end > begin}
         alone = {at: each for at, each in wanted.items() if self._has_statements_alone(at)}
         with closing(self._client.batches(alone)) as batches:

@@ -183,7 +183,7 @@ class TopicScan:
         yield batch.part(begin, len(batch))
 
     def look_back(self, partition: Partition, batch: Batch) -> None:
-        """Looks at messages before the scan's start, of which a watermark holds for those behind it."""
+        """Looks at messages before the scan's start: a watermark holds for those behind it, and a decoder knows of the last one."""
         for key, value, offset in zip(batch.keys, batch.values, batch.offsets.tolist(), strict=True):
             try:
                 events = self._decoders[partition].events(key, value, f"{partition[0]}:{partition[1]}:{offset}")
