@@ -346,7 +346,10 @@ class TopicScan:
                 self._times_of(partition, event.table).note(time_us, offset)
             held = self._schemas.get((partition, event.table))
             if held is not event.schema and not (event.keyed and event.schema.tells_no_more_than(held)):
-                self._take_schema(event, partition, place, moment_us)
+                decoder = self._decoders[partition]
+                is_flat = self._is_ordered and isinstance(decoder, FlatDecoder)
+                told = self._crossings[partition].alone(event, moment_us, decoder, key, value) if is_flat else event
+                self._take_schema(told, partition, place, moment_us)
 
     def _is_told_apart(self, partition: Partition, value: bytes) -> bool:
         """Whether a statement among rows is one that the topic of statements has: it would be executed twice."""
