@@ -87,6 +87,8 @@ class _Renames:
         if kind in NO_TABLES or is_merge(kind):
             self._forget(old, new)
             return
+        if snapshot is not None and old not in self._doubtful:
+            self.reason = self.reason or f"{old} is renamed to {new}, which is the name of another table"
         self.reason = self.reason or f"{unknown_reason(old, self._catalog)}, and it is renamed to {new}"
         if snapshot is not None or old in self._doubtful or self.is_taken(new):
             self._doubtful |= {old, new} if snapshot is not None else {new}

@@ -35,6 +35,14 @@ def test_a_rename_of_what_is_not_known_leaves_the_rest() -> None:
     assert [edit.kind for edit in found.edits] == ["rename_table"]
 
 
+def test_a_rename_to_a_name_that_is_taken_says_so() -> None:
+    found = resolved("RENAME TABLE t TO u", "CREATE TABLE t (a INT)", "CREATE TABLE u (a INT)")
+    assert (found.kind, found.reason) == (
+        "not_understood",
+        "shop.t is renamed to shop.u, which is the name of another table",
+    )
+
+
 FORGOTTEN = Catalog(unknown={GONE: "why"})
 
 
