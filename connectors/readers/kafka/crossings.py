@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from connectors.readers.kafka.debezium.times import time_us
-from connectors.readers.kafka.messages.events import Event
+from connectors.readers.kafka.formats.decoder import FlatDecoder
+from connectors.readers.kafka.messages.events import Decoder, Event
 from connectors.readers.kafka.messages.source_places import place_of
 from historian.errors import UnsupportedEvent
 
 if TYPE_CHECKING:
-    from connectors.readers.kafka.formats.decoder import FlatDecoder
     from connectors.readers.kafka.messages.batch import Batch
     from connectors.readers.kafka.source_order import SourceOrder
 
@@ -36,9 +36,7 @@ class Crossings:
         self._passed: int | None = None
         self._side: int | None = None
 
-    def alone(
-        self, event: Event, moment_us: int, decoder: FlatDecoder, key: bytes | None, value: bytes | None
-    ) -> Event:
+    def alone(self, event: Event, moment_us: int, decoder: Decoder, key: bytes | None, value: bytes | None) -> Event:
         """*event*, which tells a schema that is new; read anew, by itself, where statements are between it and the last such one.
 
         Args:
@@ -46,7 +44,7 @@ class Crossings:
         """
         side = bisect_right(self._order.statement_moments_us, moment_us)
         last, self._side = self._side, side
-        if last is None or side == last:
+        if last is None or side == last or not isinstance(decoder, FlatDecoder):
             return event
         decoder.forget()
         found = next(each for each in decoder.events(key, value, self._where) if isinstance(each, Event))

@@ -346,9 +346,7 @@ class TopicScan:
                 self._times_of(partition, event.table).note(time_us, offset)
             held = self._schemas.get((partition, event.table))
             if held is not event.schema and not (event.keyed and event.schema.tells_no_more_than(held)):
-                decoder = self._decoders[partition]
-                is_flat = self._is_ordered and isinstance(decoder, FlatDecoder)
-                told = self._crossings[partition].alone(event, moment_us, decoder, key, value) if is_flat else event
+                told = self._crossings[partition].alone(event, moment_us, self._decoders[partition], key, value)
                 self._take_schema(told, partition, place, moment_us)
 
     def _is_told_apart(self, partition: Partition, value: bytes) -> bool:
