@@ -21,16 +21,7 @@ from databases.servers import Server
 from databases.stores import DDL, END, START, STOP, T, a_plan
 from historian.errors import EditConflict, HistoryMoved, LeaseHeld, PositionExpired, StoreError
 from historian.history.timeline import Gap, TimelineEntry
-from historian.plans.plans import (
-    CopiedPiece,
-    PartitionRange,
-    Passage,
-    Plan,
-    PlannedTable,
-    PlannedVersion,
-    Quarantine,
-    TableCopy,
-)
+from historian.plans.plans import CopiedPiece, PartitionRange, Passage, Plan, Quarantine, TableCopy
 from historian.plans.row_values import RowValues
 from historian.plans.source_marks import ServerPass, SourceMark
 from historian.schema.edits import AddColumn, DropTable, RenameTable, TruncateTable
@@ -768,9 +759,8 @@ def test_marks_of_partitions_and_counts_of_messages_go_on_with_plans(store: Stor
 
     assert {"T:0": mark(3), long: mark(2)} == store.source_marks(["T:0", "T:1", long])
     assert {long: mark(2)} == store.source_marks([long])
-    version = PlannedVersion(version=1, snapshot=None, edits=(), place=None, segment=0)
-    again = PlannedTable(table_id=1, versions=(version,), behind=0)
-    store.append_plan(replace(a_plan(3), ranges=parts, tables=(again,)))
+    again = tuple(replace(each, behind=0) for each in a_plan(3).tables)
+    store.append_plan(replace(a_plan(3), ranges=parts, tables=again))
     assert {"repeated": 6, "late": 1, "doubtful": 4} == store.message_counts()
 
 
