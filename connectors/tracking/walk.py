@@ -208,13 +208,17 @@ class Walk:
     def _not_parted(self, edits: list[Edit], statement: Statement, topics: MetSchemas) -> list[Edit]:
         """*edits* of a statement. A captured table stops that they empty, drop or put in another's place, where nobody knows of which rows."""
         kept, reason = list[Edit](), (emptied_apart if statement.apart else parted_late)(statement.sql)
+        forgotten = set[int]()
         for edit in edits:
             table = topics.parted(edit, statement)
-            if table is not None and self.captured(table):
+            if isinstance(edit, RenameTable) and edit.table_id in forgotten:
+                kept.append(ForgetTable(table=edit.new, reason=reason))
+            elif table is not None and self.captured(table):
                 self.stop(table, statement.place, reason, self.reached)
                 kept.append(ForgetTable(table=table, reason=reason))
                 if isinstance(edit, RenameTable):  # rows make no new table of its name
                     kept.append(ForgetTable(table=edit.new, reason=reason))
+                    forgotten.add(edit.table_id)
             else:
                 kept.append(edit)
         return kept

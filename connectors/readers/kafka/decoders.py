@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from connectors.readers.kafka.avro.events import AvroEvents
 from connectors.readers.kafka.avro.writers import Writers
@@ -31,10 +32,14 @@ from connectors.readers.kafka.tidb.typed_columns import TypedRows
 from connectors.readers.kafka.tidb.versioned_rows import VersionedRows
 from historian.errors import SourceError
 
+if TYPE_CHECKING:
+    from connectors.readers.kafka.client import KafkaSettings
+
 __all__ = [
     "FORMATS",
     "WITH_SCHEMA_TOPIC",
     "advice_of",
+    "decoder_for",
     "decoder_of",
     "has_source_order",
     "has_source_places",
@@ -168,6 +173,20 @@ def decoder_of(
     if topic and topic == schema_topic:
         return SchemaChanges(_SCHEMA_CHANGES[name](asked), places=has_source_order(name))
     return _MAKE[name](asked)
+
+
+def decoder_for(settings: KafkaSettings, topic: str, writers: Writers | None, *, tells: bool = True) -> Decoder:
+    """A decoder of messages of *topic*, as *settings* have it; the rest as of :func:`decoder_of`."""
+    return decoder_of(
+        settings.format,
+        zone=settings.zone,
+        tells=tells,
+        writers=writers,
+        topic=topic,
+        modes=settings.modes,
+        message_schema=settings.message_schema,
+        schema_topic=settings.schema_topic,
+    )
 
 
 def writers_of(registry: RegistrySettings | None) -> Writers | None:

@@ -14,8 +14,15 @@ from connectors.readers.base import SchemaMet, Statement
 from connectors.readers.kafka.avro.sent import AvroSent
 from connectors.readers.kafka.crossings import Crossings
 from connectors.readers.kafka.debezium.envelope import SERVER
-from connectors.readers.kafka.decoders import advice_of, decoder_of, has_source_order, has_source_places, has_statements
+from connectors.readers.kafka.decoders import (
+    advice_of,
+    decoder_for,
+    has_source_order,
+    has_source_places,
+    has_statements,
+)
 from connectors.readers.kafka.formats.decoder import FlatDecoder
+from connectors.readers.kafka.keyed.rows import KeyedRows
 from connectors.readers.kafka.located.batches import LocatedRows, interleaved, never, runs_of
 from connectors.readers.kafka.located.source_words import row_words
 from connectors.readers.kafka.locators import scanning_locator_of
@@ -101,21 +108,10 @@ class TopicScan:
         self._repeated: dict[Partition, list[tuple[int, int]]] = {partition: [] for partition in ranges}
         self._has_statements = has_statements(settings.format)
         # What one partition tells bit by bit says nothing of another one, which may be further.
-        self._decoders = {
-            partition: decoder_of(
-                settings.format,
-                zone=settings.zone,
-                writers=writers,
-                topic=partition[0],
-                modes=settings.modes,
-                message_schema=settings.message_schema,
-                schema_topic=settings.schema_topic,
-            )
-            for partition in ranges
-        }
+        self.decoders = {partition: decoder_for(settings, partition[0], writers) for partition in ranges}
         self._locators = {
             partition: scanning_locator_of(decoder, settings.normalized or never)
-            for partition, decoder in self._decoders.items()
+            for partition, decoder in self.decoders.items()
         }
         # Statements tell types as the source has them, where rows tell what their producer makes of them.
         self._schema_topic = settings.schema_topic
@@ -173,7 +169,7 @@ class TopicScan:
 
     def _parts_between_statements(self, partition: Partition, batch: Batch) -> Iterator[Batch]:
         """*batch* as it is, or in parts where what a decoder has learned of columns counts no more."""
-        decoder, begin = self._decoders[partition], 0
+        decoder, begin = self.decoders[partition], 0
         if self._is_ordered and isinstance(decoder, FlatDecoder):
             for end in self._crossings[partition].of(batch):
                 if end > begin:
@@ -185,8 +181,10 @@ class TopicScan:
     def look_back(self, partition: Partition, batch: Batch) -> None:
         """Looks at messages before the scan's start: a watermark holds for those behind it, and a decoder knows of the last one."""
         for key, value, offset in zip(batch.keys, batch.values, batch.offsets.tolist(), strict=True):
+            if value is None:
+                continue  # what its table is, the one before it told
             try:
-                events = self._decoders[partition].events(key, value, f"{partition[0]}:{partition[1]}:{offset}")
+                events = self.decoders[partition].events(key, value, f"{partition[0]}:{partition[1]}:{offset}")
             except UnsupportedEvent:
                 continue  # the plan before has told, or left it to the dead letters
             for event in events:
@@ -308,14 +306,14 @@ class TopicScan:
         file = f"{partition[0]}:{partition[1]}"
         place = Place(gtid=f"{file}:{offset}", file=file, offset=offset, ordinal=0)
         try:
-            events = self._decoders[partition].events(key, value, place.gtid, batch.time_us(number))
+            events = self.decoders[partition].events(key, value, place.gtid, batch.time_us(number))
         except UnsupportedEvent:
             if not self._keeps_unread:
                 raise
             self._passed_over[partition][UNREADABLE] += 1
             return
         if not events:
-            self._passed_over[partition]["tombstone" if value is None else "no_row"] += 1
+            self._pass_over(partition, value, offset)
         for event in events:
             if isinstance(event, Watermark):
                 self._passed_over[partition]["watermark"] += 1
@@ -346,8 +344,14 @@ class TopicScan:
                 self._times_of(partition, event.table).note(time_us, offset)
             held = self._schemas.get((partition, event.table))
             if held is not event.schema and not (event.keyed and event.schema.tells_no_more_than(held)):
-                told = self._crossings[partition].alone(event, moment_us, self._decoders[partition], key, value)
+                told = self._crossings[partition].alone(event, moment_us, self.decoders[partition], key, value)
                 self._take_schema(told, partition, place, moment_us)
+
+    def _pass_over(self, partition: Partition, value: bytes | None, offset: int) -> None:
+        self._passed_over[partition]["tombstone" if value is None else "no_row"] += 1
+        if isinstance(self.decoders[partition], KeyedRows):
+            # What it is was told by the message before it, which a range may lack that begins with it.
+            self._repeated[partition].append((offset, offset + 1))
 
     def _is_told_apart(self, partition: Partition, value: bytes) -> bool:
         """Whether a statement among rows is one that the topic of statements has: it would be executed twice."""

@@ -23,7 +23,7 @@ from connectors.readers.kafka.keyed.names import table_of
 from connectors.readers.kafka.messages.events import Conventions, Event, RowSchema
 from connectors.readers.kafka.messages.modes import DEFAULT_MODES
 from connectors.readers.kafka.messages.parsing import parsed
-from historian.errors import UnsupportedEvent
+from historian.errors import SourceError, UnsupportedEvent
 from historian.names import TableName
 
 __all__ = ["KeyedRows"]
@@ -75,8 +75,8 @@ class KeyedRows:
         """The event of a message, see :class:`connectors.readers.kafka.messages.events.Decoder`.
 
         Raises:
-            UnsupportedEvent: it is no row of the format, or has no key, or no table, where others tell theirs.
-            RegistryDown, SourceError: its schema cannot be had.
+            UnsupportedEvent: it is no row of the format, or has no key.
+            RegistryDown, SourceError: its schema cannot be had; or it has no table, where others tell theirs.
         """
         if value is None and self._other is not None:
             if key is not None and key == self._rewritten:
@@ -95,8 +95,8 @@ class KeyedRows:
         op = self._op(added, where, is_gone=value is None)
         is_gone = op == "d"
         self._rewritten = key if is_gone and value is not None else None
-        if value is not None and table != self._table and not self._form.of_record:
-            self._other = table
+        if value is not None:
+            self.know(table)
         after, unknown = with_known(None, row, self._placeholders) if self._form.debezium else (row, ())
         return (
             Event(
@@ -111,6 +111,11 @@ class KeyedRows:
                 unknown=() if is_gone else unknown,
             ),
         )
+
+    def know(self, table: TableName) -> None:
+        """Takes in that rows of *table* came before."""
+        if self._form.table and table != self._table:
+            self._other = table
 
     # ---- parts of a message ----------------------------------------------------------------------------------------
     def _key(self, key: bytes | None, where: str) -> _Part:
@@ -211,8 +216,9 @@ class KeyedRows:
         found = columns_of({"fields": list(fields.values())}, where)
         return RowSchema(fields=found, key=names, certainty="names" if is_key else "exact")
 
-    def _nameless(self, where: str, told: TableName) -> UnsupportedEvent:
-        return UnsupportedEvent(
+    def _nameless(self, where: str, told: TableName) -> SourceError:
+        # No dead letter: who reads a part of the topic need not see that it is one.
+        return SourceError(
             "a message without a value does not say of which table its row is, and others do",
             where=where,
             expected="a row that is marked as deleted, before it",

@@ -436,6 +436,21 @@ def test_a_table_stops_that_takes_the_place_of_one_later_than_its_first_rows(sql
     assert 1 in stopped[-1]
 
 
+def test_tables_stop_that_a_chain_of_renames_parts_later_than_their_first_rows() -> None:
+    steps: list[list[Any]] = [
+        [(STATED, CREATED, _stated(10, 100, "CREATE TABLE u (id INT PRIMARY KEY, a INT)")), ("t0", *_rows(11))],
+        [("u0", _of_table("u", _row(13, 104, ("id", "a")))), ("t0", *_rows(15))],
+        [
+            (STATED, _stated(14, 103, "RENAME TABLE t TO old, u TO t, t TO v")),
+            ("v0", _of_table("v", _row(16, 105, ("id", "a")))),
+        ],
+        [("t0", *_rows(17))],
+    ]
+    *plans, stopped = list(_plans(*steps))
+    assert [{1: [11]}, {1: [15], 2: [13]}] == [each for each in plans if each]
+    assert {1, 2} <= set(stopped[-1])
+
+
 @pytest.mark.parametrize("topic, number", [("t0", 12), ("t1", 14)], ids=["before it", "of another table's topic"])
 def test_a_statement_that_comes_later_than_other_rows_is_executed(topic: str, number: int) -> None:
     another = json.loads(_row(number, 104, ("id", "a"))[1] or b"")
