@@ -6,6 +6,7 @@ the source's time. What stands before has been delivered, and is not read again.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -26,7 +27,7 @@ from historian.plans.plans import Plan, Quarantine
 from historian.plans.segments import resumed_table, retracts
 from historian.positions import KAFKA, LogPosition
 from historian.schema.applying import apply_all
-from historian.schema.edits import Edit, ForgetTable, RenameTable
+from historian.schema.edits import CreateTable, Edit, ForgetTable, RenameTable
 from historian.schema.gaps import ResumeTable
 from historian.schema.snapshots import Snapshot
 from historian.store import Store
@@ -68,7 +69,7 @@ def told_again(
 
     Raises:
         ConfigError: the statement is not understood, not on that table, or not what rows behind it tell.
-        UnknownTable: another table has its name by now.
+        UnknownTable: another table has its name by now, or had it meanwhile.
         LogPurged: messages behind the stop are gone.
     """
     table_id, name, quarantine = stop
@@ -103,6 +104,7 @@ def told_again(
             # Of what stood before the stop nothing is the table's any more.
             if item.place.offset >= delivered.get(item.place.file, 0):
                 following.take(item)
+    _check_names(history, entry, following.names, own.table_id)
     entries = (entry, *(replace(each, corrects=True) for each in walk.new_entries))
     for each in entries[1:]:
         history.record(each)
@@ -118,6 +120,28 @@ def told_again(
         last, start=before, end=last.end, ranges=ranges, tables=(table,), version=history.last_number
     )
     return Overridden(before=before, entries=entries, plan=plan)
+
+
+def _check_names(history: History, given: TimelineEntry, names: Collection[TableName], table_id: int) -> None:
+    """Refuses a table of whose names one was another table's behind its stop: rows of that name do not say whose they are."""
+    for entry in history.entries:
+        if entry.number >= given.number or entry.event_time_us <= given.event_time_us:
+            continue
+        for edit in entry.edits:
+            if isinstance(edit, CreateTable):
+                name, other = edit.snapshot.name, edit.snapshot.table_id
+            elif isinstance(edit, RenameTable):
+                name, other = edit.new, edit.table_id
+            else:
+                continue
+            if name in names and other != table_id:
+                raise UnknownTable(
+                    "another table had the stopped one's name meanwhile, so that rows do not say whose they are",
+                    where=str(name),
+                    expected=f"table id {table_id}",
+                    found=f"table id {other}, by: {printable(entry.statement[:200])}",
+                    next_step="historian heal: the table goes on from the present, with that gap",
+                )
 
 
 def _is_of(item: SchemaMet | Statement, name: TableName) -> bool:
@@ -203,6 +227,11 @@ class _Following:
         entries = (entry for entry in walk.history.entries if entry.number <= known)
         self._seen = {(entry.statement, entry.event_time_us) for entry in entries}
         self._is_changed = False
+
+    @property
+    def names(self) -> Collection[TableName]:
+        """All that the table has had so far."""
+        return self._names
 
     def take(self, item: SchemaMet | Statement) -> None:
         """Takes the next one from behind the stop, or the stop itself."""

@@ -33,7 +33,7 @@ from connectors.recovery.overriding import override
 from connectors.tracking.tracker import Tracker
 from historian.changelog.operations import physical_name
 from historian.ddl import StatementContext
-from historian.errors import SourceError
+from historian.errors import SourceError, UnknownTable
 from historian.names import TableName
 from historian.positions import KAFKA, LogPosition, TopicOffsets
 from historian.positions.places import Place
@@ -1030,6 +1030,34 @@ def test_a_statement_given_for_a_stopped_table_that_was_renamed_brings_its_rows(
                 key = physical_name(store.history().catalog.tables[TableName("shop", name)].columns[0].id)
                 found.setdefault(chunk.table_id, []).extend(chunk.rows.column(key).to_pylist())
         assert rows == found
+
+
+@pytest.mark.parametrize(
+    "sqls",
+    [
+        ("RENAME TABLE t TO w", "RENAME TABLE u TO t", "DROP TABLE t"),
+        ("RENAME TABLE t TO w", MADE, "DROP TABLE t", "RENAME TABLE w TO t"),
+        ("RENAME TABLE t TO w, u TO t", "RENAME TABLE t TO u, w TO t"),
+    ],
+    ids=["renamed", "made", "swapped and back"],
+)
+def test_a_statement_is_refused_for_a_table_whose_name_another_one_had_meanwhile(sqls: tuple[str, ...]) -> None:
+    stated = [_stated(10, 101, MADE), _stated(11, 102, U), _stated(14, 104, "ALTER TABLE t FROBNICATE")]
+    log = Log(random.Random(0), 0)
+    log.events = [((STATED, 0), each) for each in stated]
+    log.events += [((STATED, 0), _stated(20 + number, 110 + number, sql)) for number, sql in enumerate(sqls)]
+    log.events += [(("t0", 0), each) for each in (*_rows(12, second=103), *_rows(15, second=106))]
+    topics = Topics(log)
+    topics.send(len(log.events))
+    reader = KafkaReader(SETTINGS)
+    reader._client = reader._administration = topics  # type: ignore[assignment]
+    with contextlib.closing(Store.open("sqlite://")) as store:
+        tracker = _tracker(reader, store)
+        tracker.catch_up()
+        stopped = store.stopped()
+        with pytest.raises(UnknownTable, match="had the stopped one's name meanwhile"):
+            override(tracker, TableName("shop", "t"), "")
+        assert stopped == store.stopped()
 
 
 def _joined(plans: list[dict[int, list[int]]]) -> dict[int, list[int]]:
