@@ -15,8 +15,8 @@ from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.client import Client
 from connectors.readers.kafka.decoders import decoder_of, writers_of
 from connectors.readers.kafka.messages.events import Event
+from connectors.readers.kafka.messages.partitions import Partition
 from connectors.readers.kafka.messages.sniffing import is_envelope, likely_formats
-from connectors.readers.kafka.partitions import Partition
 from connectors.readers.kafka.registry.client import RegistryDown
 from connectors.tracking.recorded import reached_plan, recorded_store
 from connectors.tracking.sources import kafka_settings

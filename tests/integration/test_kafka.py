@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import random
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -430,10 +429,10 @@ def test_json_schemas_of_a_registry_tell_the_types_of_messages(
     golden = Path(__file__).parents[1] / "connectors/readers/kafka/formats/goldens/debezium_json_schema_references.json"
     case = json.loads(golden.read_text())
     held = {number: each["schema"] for number, each in case["registry"].items()}
-    row = registered(registry, "row", held["3"])
-    key = registered(registry, "key", held["1"])
+    row = registry.register_json_schema("row", json.dumps(held["3"]))
+    key = registry.register_json_schema("key", json.dumps(held["1"]))
     version = {"name": "row.json", "subject": "row", "version": 1}
-    value = registered(registry, "value", held["2"], version)
+    value = registry.register_json_schema("value", json.dumps(held["2"]), version)
     (message,) = case["messages"]
     texts = [
         b"\0" + number.to_bytes(4, "big") + json.dumps(message[part]["json"]).encode()
@@ -451,15 +450,3 @@ def test_json_schemas_of_a_registry_tell_the_types_of_messages(
     assert "JSON" in checked
     assert "1 messages of shop.k" in checked
     assert {"id": 1, "v": "x", "w": 0.5} == json.loads(line)["data"]
-
-
-def registered(registry: Registry, subject: str, schema: dict[str, Any], *references: dict[str, Any]) -> int:
-    """The id of a JSON Schema that the registry is given."""
-    body = {"schemaType": "JSON", "schema": json.dumps(schema), "references": list(references)}
-    request = urllib.request.Request(
-        f"{registry.url}/subjects/{subject}/versions",
-        data=json.dumps(body).encode(),
-        headers={"Content-Type": "application/vnd.schemaregistry.v1+json"},
-    )
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        return int(json.loads(answer.read())["id"])

@@ -1,4 +1,4 @@
-"""The same rows by two roads where the source tells seconds alone: its binlog, and Debezium's topics of rows and of statements."""
+"""The same rows by several roads: a server's binlog, and Debezium's topics of rows and of statements in each format, where the source tells seconds alone, too."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ import pytest
 from connectors.config import load_config
 from connectors.pipeline.run import run
 from connectors.readers.kafka.client import Client, KafkaSettings
-from connectors.readers.kafka.decoders import decoder_of
+from connectors.readers.kafka.decoders import decoder_of, writers_of
 from connectors.readers.kafka.messages.events import Event
-from databases.connect import debezium_settings, start_connect
+from connectors.readers.kafka.registry.client import RegistrySettings
+from databases.connect import avro_settings, debezium_settings, start_connect
+from databases.json_schema_topics import JsonSchemaTopics
 from databases.kafka import Kafka
+from databases.registry import Registry, start_registry
 from databases.servers import Server
 from historian.store import Store
 from workload.seeds import seeds
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STEPS, RUNS = 90, 3
+WITH_REGISTRY = ("debezium_avro", "debezium_json_schema")
+NO_GTIDS = ("gtid_mode=OFF", "enforce_gtid_consistency=OFF")
 MADE = "CREATE TABLE roads.{} (id INT PRIMARY KEY, {} VARCHAR(20), n INT NOT NULL DEFAULT 0)"
 
 
@@ -65,35 +70,55 @@ class Tables:
                 yield f"DELETE FROM roads.{name} WHERE id = {key}"
 
 
-def marked(kafka: Kafka, prefix: str) -> set[int]:
-    """Rows of the table of marks that its topic has."""
-    topic, decoder = f"{prefix}.roads.mark", decoder_of("debezium_json")
-    with contextlib.closing(Client(KafkaSettings(brokers=kafka.brokers, topics=(f"{prefix}.roads.mar*",)))) as client:
-        events = (
-            event
-            for partition in client.partitions()
-            for _, batch in client.batches({partition: client.bounds(partition)})
-            for key, value in zip(batch.keys, batch.values, strict=True)
-            for event in decoder.events(key, value, topic)
+class Road:
+    """Topics of a connector, in the format of this name."""
+
+    def __init__(self, kafka: Kafka, registry: Registry, prefix: str, form: str) -> None:
+        self.form, self.prefix = form, prefix
+        self._kafka, self._topic = kafka, f"{prefix}.roads.mark"
+        self._registry = registry.url if form in WITH_REGISTRY else ""
+        settings = RegistrySettings(url=self._registry) if self._registry else None
+        self._decoder = decoder_of(form, writers=writers_of(settings))
+
+    @property
+    def source(self) -> str:
+        """What a configuration says of it."""
+        topics = (
+            f"type: kafka, brokers: '{self._kafka.brokers}', topics: ['{self.prefix}.roads.*'], format: {self.form}"
         )
-        return {event.after["id"] for event in events if isinstance(event, Event) and event.after}
+        registry = f", registry: {{url: '{self._registry}'}}" if self._registry else ""
+        return f"{topics}, schema_topic: {self.prefix}{registry}"
+
+    def marked(self) -> set[int]:
+        """Rows of the table of marks that its topic has."""
+        settings = KafkaSettings(brokers=self._kafka.brokers, topics=(f"{self._topic[:-1]}*",))
+        with contextlib.closing(Client(settings)) as client:
+            events = (
+                event
+                for partition in client.partitions()
+                for _, batch in client.batches({partition: client.bounds(partition)})
+                for key, value in zip(batch.keys, batch.values, strict=True)
+                for event in self._decoder.events(key, value, self._topic)
+            )
+            return {event.after["id"] for event in events if isinstance(event, Event) and event.after}
 
 
-def sent(server: Server, kafka: Kafka, prefix: str) -> None:
+def sent(server: Server, *roads: Road) -> None:
     """Waits until the topics hold all that the server has logged so far."""
     server.sql("INSERT INTO roads.mark VALUES ()")
     ((last,),) = server.sql("SELECT MAX(id) FROM roads.mark")
-    wait_until(lambda: last in marked(kafka, prefix), 90)
+    for road in roads:
+        wait_until(lambda road=road: last in road.marked(), 90)
 
 
-def streams(server: Server, kafka: Kafka, prefix: str) -> None:
-    """Waits until the connector follows the log."""
+def streams(server: Server, *roads: Road) -> None:
+    """Waits until connectors follow the log."""
 
-    def is_there() -> bool:
+    def are_there() -> bool:
         server.sql("INSERT INTO roads.mark VALUES ()")
-        return bool(marked(kafka, prefix))
+        return all(road.marked() for road in roads)
 
-    wait_until(is_there, 60)
+    wait_until(are_there, 60)
 
 
 def connector(directory: Path, name: str, source: str) -> Path:
@@ -118,52 +143,69 @@ def rows(spark: SparkSession, lake: Path) -> dict[str, Counter[str]]:
     return found
 
 
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[Registry]:
+    registry = start_registry(tmp_path / "registry")
+    yield registry
+    registry.stop()
+
+
 @pytest.mark.soak
 @pytest.mark.slow
-@pytest.mark.parametrize("build", ["mysql57", "mariadb105"])
+@pytest.mark.parametrize(
+    "build, options",
+    [("mysql57", ()), ("mysql57", NO_GTIDS), ("mysql9", ()), ("mysql9", NO_GTIDS), ("mariadb105", ())],
+    ids=["mysql57", "mysql57_no_gtids", "mysql9", "mysql9_no_gtids", "mariadb105"],
+)
 @pytest.mark.parametrize("seed", seeds((1,)))
-def test_statements_stand_among_rows_where_the_log_has_them_though_seconds_are_told(
+def test_statements_stand_among_rows_where_the_log_has_them_in_each_format(
     seed: int,
     build: str,
+    options: tuple[str, ...],
     fresh_server: Callable[..., Server],
     kafka: Kafka,
+    registry: Registry,
     spark: SparkSession,
     tmp_path: Path,
 ) -> None:
-    server, prefix, tables = fresh_server(build), f"roads_{build}", Tables(Random(seed))
+    server, tables = fresh_server(build, *options), Tables(Random(seed))
+    prefix = f"{build}{'_no_gtids' if options else ''}_{seed}"
     server.sql("CREATE DATABASE roads")
     server.sql("CREATE TABLE roads.mark (id INT AUTO_INCREMENT PRIMARY KEY)")
-    settings = debezium_settings(
-        server,
-        kafka,
-        prefix,
-        "roads",
-        database_server_id="98744",
-        include_schema_changes="true",
-        skipped_operations="none",
+    in_json, in_avro, in_json_schema = (
+        Road(kafka, registry, f"{prefix}_{form}", form)
+        for form in ("debezium_json", "debezium_avro", "debezium_json_schema")
     )
+    told = {"include_schema_changes": "true", "skipped_operations": "none"}
+    of_json = debezium_settings(server, kafka, in_json.prefix, "roads", database_server_id="98744", **told)
+    of_avro = debezium_settings(server, kafka, in_avro.prefix, "roads", database_server_id="98745", **told)
+    written_again = JsonSchemaTopics(kafka, registry, in_json.prefix, in_json_schema.prefix)
     at = f"type: mysql, host: {server.host}, port: {server.port}, user: {server.user}, password: {server.password}"
-    of_topics = f"type: kafka, brokers: '{kafka.brokers}', topics: ['{prefix}.roads.*'], schema_topic: {prefix}"
-    topics = connector(tmp_path, "topics", of_topics)
-    connect = start_connect(tmp_path / "connect", kafka, settings)
+    roads = {road.form: connector(tmp_path, road.form, road.source) for road in (in_json, in_avro, in_json_schema)}
+    connect = start_connect(tmp_path / "connect", kafka, of_json, of_avro | avro_settings(registry))
     try:
-        streams(server, kafka, prefix)
+        streams(server, in_json, in_avro)
         with contextlib.closing(server.connect()) as connection, connection.cursor() as cursor:
             for name in "tu":
                 cursor.execute(MADE.format(name, "a"))
             for _ in range(RUNS):
                 for statement in tables.statements():
                     cursor.execute(statement)
-                sent(server, kafka, prefix)
-                run(load_config(topics), once=True, spark=spark)
+                sent(server, in_json, in_avro)
+                written_again.follow()
+                for path in roads.values():
+                    run(load_config(path), once=True, spark=spark)
     finally:
         connect.stop()
     run(load_config(connector(tmp_path, "log", f"{at}, start: earliest")), once=True, spark=spark)
 
-    for name in ("topics", "log"):
+    for name in ("log", *roads):
         with contextlib.closing(Store.open(f"sqlite:///{tmp_path}/{name}.db")) as store:
-            assert not store.stopped()
-    logged, told = (rows(spark, tmp_path / name) for name in ("log", "topics"))
-    assert {"t", "t_log", "u", "u_log"} == logged.keys() == told.keys()
-    for name, found in logged.items():
-        assert (Counter(), Counter()) == (found - told[name], told[name] - found)
+            assert not store.stopped(), name
+    logged = rows(spark, tmp_path / "log")
+    assert {"t", "t_log", "u", "u_log"} == logged.keys()
+    for road in roads:
+        found = rows(spark, tmp_path / road)
+        assert {name: (each - found[name], found[name] - each) for name, each in logged.items()} == {
+            name: (Counter(), Counter()) for name in found
+        }, road

@@ -3,5 +3,5 @@
 Histories and sinks do not belong here, nor what a version is: messages say what schema they have, and no more.
 
 Open to other rooms: ``administration``, ``avro``, ``client``, ``compiling``, ``debezium``, ``decoders``, ``formats``, ``group``, ``json_schema``, ``kernels``, ``keyed``,
-``located``, ``messages``, ``partitions``, ``reader``, ``registry``, ``rows``, ``tidb``.
+``located``, ``messages``, ``reader``, ``registry``, ``rows``, ``statements``, ``tidb``.
 """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectors.readers.kafka.consuming import PARTITION_END, Fetched, Fetches, PlainFetcher, Some
 from connectors.readers.kafka.messages.modes import DEFAULT_MODES, DebeziumModes
-from connectors.readers.kafka.partitions import Partition
+from connectors.readers.kafka.messages.partitions import Partition
 from connectors.readers.kafka.registry.client import RegistrySettings
 from historian.errors import LogPurged, SourceError
 

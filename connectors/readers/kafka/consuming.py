@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from connectors.readers.kafka.partitions import Partition
+from connectors.readers.kafka.messages.partitions import Partition
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message

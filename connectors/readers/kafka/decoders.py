@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from connectors.readers.kafka.avro.events import AvroEvents
+from connectors.readers.kafka.avro.sent import AvroSent
 from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.debezium.events import EventReader
 from connectors.readers.kafka.debezium.schema_changes import (
@@ -22,7 +23,9 @@ from connectors.readers.kafka.keyed.formats import KEYED_FORMATS, KeyedFormat
 from connectors.readers.kafka.keyed.rows import KeyedRows
 from connectors.readers.kafka.messages.events import Conventions, Decoder
 from connectors.readers.kafka.messages.modes import DEFAULT_MODES, DebeziumModes
+from connectors.readers.kafka.messages.source_places import payload_in_json
 from connectors.readers.kafka.registry.client import RegistrySettings, SchemaRegistry
+from connectors.readers.kafka.repeats import hash_of
 from connectors.readers.kafka.tidb.avro import TICDC_AVRO
 from connectors.readers.kafka.tidb.decoder import TidbDecoder
 from connectors.readers.kafka.tidb.open_protocol import OPEN_COLUMNS, OPEN_PROTOCOL
@@ -38,13 +41,14 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMATS",
     "WITH_SCHEMA_TOPIC",
+    "Sent",
     "advice_of",
     "decoder_for",
     "decoder_of",
-    "has_source_order",
     "has_source_places",
     "has_statements",
     "looks_back",
+    "sent_of",
     "writers_of",
 ]
 
@@ -171,7 +175,7 @@ def decoder_of(
     """
     asked = _Asked(zone=zone, tells=tells, writers=writers, topic=topic, modes=modes, message_schema=message_schema)
     if topic and topic == schema_topic:
-        return SchemaChanges(_SCHEMA_CHANGES[name](asked), places=has_source_order(name))
+        return SchemaChanges(_SCHEMA_CHANGES[name](asked))
     return _MAKE[name](asked)
 
 
@@ -201,13 +205,33 @@ def has_statements(name: str) -> bool:
 
 
 def has_source_places(name: str) -> bool:
-    """Whether messages of the format *name* say where their changes stand in the source's log, so that those are known that come again."""
-    return name in ("debezium_json", "debezium_json_schemaless", "debezium_avro")
+    """Whether messages of the format *name* say where their changes stand in the source's log.
+
+    So those are known that come again, and statements have their places among rows.
+    """
+    return name in WITH_SCHEMA_TOPIC
 
 
-def has_source_order(name: str) -> bool:
-    """Whether rows and statements of the format *name* say where they stand in the source's log, so that this places statements among rows."""
-    return name in ("debezium_json", "debezium_json_schemaless")
+class Sent(NamedTuple):
+    """How messages are read that say where their changes stand.
+
+    Attributes:
+        payload: gives what a message holds; where it holds nothing, None or an error as of :func:`.source_places.payload_in_json`.
+        hash_of: see :func:`.repeats.hash_of`.
+    """
+
+    payload: Callable[[bytes], Any]
+    hash_of: Callable[[bytes, int], int]
+
+
+def sent_of(name: str, writers: Writers | None) -> Sent:
+    """Those of the format *name*; *writers*: see :func:`writers_of`. Not for several threads at once."""
+    if name == "debezium_avro" and writers is not None:
+        sent = AvroSent(writers)
+        return Sent(sent.payload, sent.hash_of)
+    if name == "debezium_json_schema":
+        return Sent(lambda value: registered_json_payload(value, "a message"), hash_of)
+    return Sent(payload_in_json, hash_of)
 
 
 def looks_back(name: str) -> bool:

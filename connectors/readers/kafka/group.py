@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from connectors.readers.kafka.client import KafkaSettings
-from connectors.readers.kafka.partitions import Partition
+from connectors.readers.kafka.messages.partitions import Partition
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer

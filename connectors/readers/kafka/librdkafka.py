@@ -23,7 +23,7 @@ from historian.errors import SourceError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from connectors.readers.kafka.partitions import Partition
+    from connectors.readers.kafka.messages.partitions import Partition
 
 __all__ = ["Fetcher"]
 

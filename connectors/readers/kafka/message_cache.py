@@ -9,7 +9,7 @@ from connectors.readers.room import ROOM, Room
 
 if TYPE_CHECKING:
     from connectors.readers.kafka.messages.batch import Batch
-    from connectors.readers.kafka.partitions import Partition
+    from connectors.readers.kafka.messages.partitions import Partition
     from historian.plans.plans import PartitionRange
 
 __all__ = ["MessageCache"]

@@ -20,7 +20,7 @@ from connectors.readers.kafka.client import Client, KafkaSettings, purged
 from connectors.readers.kafka.decoders import decoder_for, has_statements, looks_back, writers_of
 from connectors.readers.kafka.message_cache import MessageCache
 from connectors.readers.kafka.messages.events import Event
-from connectors.readers.kafka.partitions import Partition
+from connectors.readers.kafka.messages.partitions import Partition
 from connectors.readers.room import NO_ROOM, ROOM
 from historian.changelog.chunks import Chunk
 from historian.errors import LogPurged, LogReplaced, SourceError, UnsupportedEvent
@@ -152,9 +152,8 @@ class KafkaReader:
         Each table with rows is told once a partition. It is told again where its schema changes there, or a statement was executed
         that may change it. They come in the order of the source's time, since partitions share none.
         """
-        from connectors.readers.kafka.late_statements import with_passed
         from connectors.readers.kafka.scanning import TopicScan
-        from connectors.readers.kafka.source_order import SourceOrder
+        from connectors.readers.kafka.statements.source_order import SourceOrder
 
         cache = self._cache = MessageCache(ROOM if self.keeps_scans else NO_ROOM)
         bounds = self._bounds()
@@ -181,7 +180,7 @@ class KafkaReader:
                 scan.take(partition, batch)
         self._fill(scan, {at: wanted[at] for at in wanted if at not in alone}, begins, limit_bytes)
         if self.marks is not None and any(isinstance(item, Statement) for _, item in scan.found):
-            scan.found = with_passed(scan.found, self.marks([f"{topic}:{number}" for topic, number in begins]))
+            scan.note_passed(self.marks([f"{topic}:{number}" for topic, number in begins]))
         earlier = scan.waiting_ends()
         if earlier is not None:
             cache.close(())

@@ -10,7 +10,6 @@ Without GTIDs, a message does not say where its transaction begins or ends. Ther
 
 from __future__ import annotations
 
-import json
 import re
 from base64 import b64decode, b64encode
 from collections import deque
@@ -21,7 +20,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from connectors.readers.kafka.messages.source_places import SourcePlace, hash_of_names, split_number
+from connectors.readers.kafka.messages.source_places import (
+    FILE_LIMIT,
+    INTEGER_LIMIT,
+    NOTHING,
+    Newest,
+    SourcePlace,
+    hash_of_names,
+    payload_in_json,
+    split_number,
+)
 from historian.plans.source_marks import ServerPass, SourceMark
 
 if TYPE_CHECKING:
@@ -29,29 +37,16 @@ if TYPE_CHECKING:
 
     from connectors.readers.kafka.messages.batch import Texts
 
-__all__ = ["MOST_SEEN", "NOTHING", "Newest", "Places", "Repeats", "Told", "hash_of"]
+__all__ = ["MOST_SEEN", "Places", "Repeats", "Told", "hash_of"]
 
 MOST_SEEN = 4096
 """So many of the last changes of a partition are known, at most."""
 
 _MOST_WAITING_BYTES = 64 << 20
 _SECOND_US = 1_000_000
-_FILE_LIMIT, _OFFSET_BITS = 1 << 31, 32
+_OFFSET_BITS = 32
 _SENT = re.compile(rb'"op": ?"[a-z]"(, ?"ts_[mun]s": ?(\d+|null))*(, ?"transaction": ?null)?}}?')
 """What stands in a message from its operation on."""
-
-
-class Newest(NamedTuple):
-    """Of the newest change the server, the transaction's number, and the place as a number; the latest time of all, UTC microseconds."""
-
-    server: int
-    number: int
-    place: int
-    time_us: int
-
-
-NOTHING = Newest(0, 0, 0, 0)
-"""Where no change came."""
 
 
 class Places:
@@ -62,8 +57,8 @@ class Places:
         times_us: of the changes; ``ends``: how many bytes of each message end with its operation, 0: that is not told.
     """
 
-    def __init__(self, count: int, payload: Callable[[bytes], Any] | None = None) -> None:
-        self._payload = payload or _payload_of
+    def __init__(self, count: int, payload: Callable[[bytes], Any] = payload_in_json) -> None:
+        self._payload = payload
         self.words = np.zeros((count, 6), np.int64)
         self.times_us = np.zeros(count, np.int64)
         self.ends = np.zeros(count, np.int64)
@@ -343,23 +338,18 @@ def hash_of(value: bytes, _end: int = 0) -> int:
     return int.from_bytes(blake2b(value[begin:end], digest_size=8).digest(), "little") or 1
 
 
-def _payload_of(value: bytes) -> Any:
-    message = json.loads(value)
-    return message["payload"] if isinstance(message.get("payload"), dict) else message
-
-
 def _place_of(payload_of: Callable[[bytes], Any], value: bytes) -> list[int] | None:
     """As compiled code reads it."""
     try:
         payload = payload_of(value)
         source, op = payload["source"], payload["op"]
         gtid, file, offset, row = source.get("gtid"), source["file"], int(source["pos"]), source.get("row") or 0
-        if op == "r" or not isinstance(file, str):
+        if op == "r" or not isinstance(file, str) or not all(abs(each) < INTEGER_LIMIT for each in (offset, int(row))):
             return None
         base, digits = split_number(file)
         count = int(digits)
         if gtid is None:
-            if count >= _FILE_LIMIT or not 0 <= offset < 1 << _OFFSET_BITS:
+            if count >= FILE_LIMIT or not 0 <= offset < 1 << _OFFSET_BITS:
                 return None
             server, number = "", (count << _OFFSET_BITS) + offset
         else:

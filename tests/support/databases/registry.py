@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import tarfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from connectors.spark.jvm import Jar, cache_directory, fetch_jars
 from databases.java_parts import kill_all, started_with
@@ -50,6 +53,17 @@ class Registry:
     @property
     def own_url(self) -> str:
         return f"http://127.0.0.1:{self.port}/apis/registry/v2"
+
+    def register_json_schema(self, subject: str, schema: str, *references: Mapping[str, Any]) -> int:
+        """The id of a JSON Schema that the registry is given, the same of one that *subject* has."""
+        body = {"schemaType": "JSON", "schema": schema, "references": list(references)}
+        request = urllib.request.Request(
+            f"{self.url}/subjects/{subject}/versions",
+            data=json.dumps(body).encode(),
+            headers={"Content-Type": "application/vnd.schemaregistry.v1+json"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return int(json.loads(answer.read())["id"])
 
     def stop(self) -> None:
         """Ends the registry as a crash would; what it holds stays."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from connectors.readers.kafka.avro.programs import AvroProgram, Unwalkable
+from connectors.readers.kafka.avro.instructions import Unwalkable
+from connectors.readers.kafka.avro.programs import AvroProgram
 from connectors.readers.kafka.debezium import columnar as debezium
 from connectors.readers.kafka.kernels import avro_values
 from connectors.readers.kafka.kernels import layout as at

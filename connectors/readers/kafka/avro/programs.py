@@ -1,12 +1,12 @@
-"""What leads the compiled walk over messages of one writer's schema: its instructions, and the rows that come of it."""
+"""What leads the compiled walk over messages of one writer's schema and table, and the rows that come of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from connectors.readers.kafka.avro.instructions import instructions_of
 from connectors.readers.kafka.kernels import avro_layout as avro
 from connectors.readers.kafka.kernels import layout as at
 from connectors.readers.kafka.kernels.avro_walk import locate_avro
@@ -20,187 +20,23 @@ if TYPE_CHECKING:
     from connectors.readers.kafka.located.programs import Known
     from connectors.readers.kafka.messages.batch import Texts
 
-__all__ = ["AvroProgram", "Unwalkable", "instructions_of"]
+__all__ = ["AvroProgram"]
 
-_FACTS = {
-    "op": avro.OPERATION,
-    "source.db": avro.DATABASE_NAME,
-    "source.table": avro.TABLE_NAME,
-    "source.ts_us": avro.TIME_US,
-    "source.ts_ms": avro.TIME_MS,
-    "source.gtid": avro.GTID,
-    "source.file": avro.FILE,
-    "source.pos": avro.OFFSET,
-    "source.row": avro.EVENT_ROW,
-}
-_TEXT, _INTEGER = ("string",), ("int", "long")
-_FACT_TYPES = {
-    "op": _TEXT,
-    "source.db": _TEXT,
-    "source.table": _TEXT,
-    "source.ts_us": _INTEGER,
-    "source.ts_ms": _INTEGER,
-}
-_PLACE_TYPES = {
-    "source.gtid": _TEXT,
-    "source.file": _TEXT,
-    "source.pos": _INTEGER,
-    "source.row": _INTEGER,
-}
-"""Of another type they say no place in a log, as other servers' do not."""
-_NEEDED = ("op", "source.db", "source.table")
-_ROWS = {"before": avro.BEFORE, "after": avro.AFTER}
-_FIXED = {"float": (4, avro.FLOAT), "double": (8, avro.DOUBLE)}
-_CODES = {
-    "int": avro.LONG,
-    "long": avro.LONG,
-    "boolean": avro.BOOLEAN,
-    "string": avro.STRING,
-    "bytes": avro.BYTES,
-}
-_NOWHERE = -1
 _PLACE_SLOTS = np.arange(avro.PLACE_WORDS, dtype=np.int64)
-_DEEPEST = 8
-_MOST_INSTRUCTIONS = 10_000
-
-
-class Unwalkable(Exception):
-    """A schema has a type that the walk does not know."""
-
-
-class _Assembler:
-    """Makes the instructions of an envelope."""
-
-    def __init__(self, writer: Writer) -> None:
-        self._names = writer.names
-        self.code: list[list[int]] = []
-        self.slots: dict[str, int] = {}
-        self._found = set[str]()
-        for field in writer.parsed["fields"]:
-            self._part(str(field["name"]), field["type"])
-        self._add(avro.END)
-        if not {*_NEEDED, *_ROWS} <= self._found:
-            raise Unwalkable("no envelope of a change")
-
-    def _add(self, code: int, slot: int = _NOWHERE, argument: int = 0) -> list[int]:
-        self.code.append([code, slot, argument, 0])
-        if len(self.code) > _MOST_INSTRUCTIONS:
-            raise Unwalkable("too many fields")
-        return self.code[-1]
-
-    def _part(self, name: str, kind: Any) -> None:
-        """A field of the envelope."""
-        self._found.add(name)
-        if name in _ROWS:
-            self._optional(kind, avro.META + _ROWS[name], lambda row: self._row(row, _ROWS[name]))
-        elif name == "source":
-            self._optional(kind, avro.META + avro.SOURCE, self._source)
-        else:
-            self._fact(name, kind)
-
-    def _fact(self, path: str, kind: Any) -> None:
-        """A part of the envelope that says what a message is, or says nothing of it."""
-        if path not in _FACTS or (path in _PLACE_TYPES and not self._is_of(kind, _PLACE_TYPES[path])):
-            self._value(kind, _NOWHERE, 0)
-            return
-        if path in _FACT_TYPES and not self._is_of(kind, _FACT_TYPES[path]):
-            raise Unwalkable(f"{path} of another type")
-        self._value(kind, avro.META + _FACTS[path], 0)
-
-    def _is_of(self, kind: Any, names: tuple[str, ...]) -> bool:
-        return all(self._name_of(each) in ("null", *names) for each in (kind if isinstance(kind, list) else [kind]))
-
-    def _row(self, kind: Any, which: int) -> None:
-        record = self._record(kind)
-        self._add(avro.ROW, argument=which)
-        slots = {str(field["name"]): number for number, field in enumerate(record["fields"])}
-        if self.slots and slots != self.slots:
-            raise Unwalkable("rows before and after of different columns")
-        self.slots = slots
-        for field in record["fields"]:
-            self._value(field["type"], slots[str(field["name"])], 0)
-
-    def _source(self, kind: Any) -> None:
-        for field in self._record(kind)["fields"]:
-            path = f"source.{field['name']}"
-            self._found.add(path)
-            self._fact(path, field["type"])
-
-    def _record(self, kind: Any) -> Mapping[str, Any]:
-        found = self._resolved(kind)
-        if not isinstance(found, dict) or found["type"] != "record":
-            raise Unwalkable("no record")
-        return found
-
-    def _resolved(self, kind: Any) -> Any:
-        return self._names.get(kind, kind) if isinstance(kind, str) else kind
-
-    def _name_of(self, kind: Any) -> Any:
-        found = self._resolved(kind)
-        return found["type"] if isinstance(found, dict) else found
-
-    def _optional(self, kind: Any, slot: int, then: Any) -> None:
-        """A value, or null where the type is a union with it."""
-        if not isinstance(kind, list):
-            then(kind)
-            return
-        if len(kind) != 2 or "null" not in kind:
-            raise Unwalkable("a union of several types")
-        null = kind.index("null")
-        union = self._add(avro.UNION, slot, 2 * null)
-        then(kind[1 - null])
-        union[avro.JUMP] = len(self.code)
-
-    def _value(self, kind: Any, slot: int, depth: int) -> None:
-        self._optional(kind, slot, lambda found: self._plain(found, slot, depth))
-
-    def _plain(self, kind: Any, slot: int, depth: int) -> None:
-        found = self._resolved(kind)
-        name = self._name_of(kind)
-        if depth > _DEEPEST:
-            raise Unwalkable("a type within itself")
-        if name in _CODES:
-            self._add(_CODES[name], slot)
-        elif name in _FIXED:
-            size, code = _FIXED[name]
-            self._add(avro.FIXED, slot, size << avro.FIXED_KIND_BITS | code)
-        elif name == "fixed":
-            self._add(avro.FIXED, slot, int(found["size"]) << avro.FIXED_KIND_BITS | avro.BODY)
-        elif name == "record":
-            if slot >= 0:
-                self._add(avro.NEST)
-            for field in found["fields"]:
-                self._value(field["type"], _NOWHERE, depth + 1)
-            if slot >= 0:
-                self._add(avro.NESTED, slot)
-        elif name == "array" and found["items"] in _FIXED:
-            self._add(avro.ITEMS, slot, _FIXED[found["items"]][0])
-        else:
-            raise Unwalkable(f"a type {name}")
-
-
-def instructions_of(writer: Writer) -> tuple[NDArray[np.int64], dict[str, int]]:
-    """The instructions of an envelope, and by name the column that a field of its rows goes to.
-
-    Raises:
-        Unwalkable: its messages are read one by one.
-    """
-    try:
-        made = _Assembler(writer)
-    except (KeyError, TypeError, ValueError) as error:
-        raise Unwalkable(repr(error)) from None
-    return np.array(made.code, np.int64), made.slots
 
 
 class AvroProgram:
     """Leads the walk over messages of one writer's schema and table, and holds the rows of the last one. Not for several threads at once.
 
-    *lone_updates*: an update without the row before it is its row alone. A :class:`connectors.readers.kafka.located.programs.RowProgram`.
+    *lone_updates*: an update without the row before it is its row alone; *with_server*: see :func:`instructions_of`.
+    A :class:`connectors.readers.kafka.located.programs.RowProgram`.
     """
 
-    def __init__(self, writer: Writer, known: Known, *, lone_updates: bool = False) -> None:
-        self.known, self._writer = known, writer
-        self._code, self.slots = instructions_of(writer)
+    def __init__(self, writer: Writer, known: Known, *, lone_updates: bool = False, with_server: bool = False) -> None:
+        self.known, self._writer, self._lone_updates = known, writer, lone_updates
+        self._again: AvroProgram | None = None
+        self._servers: NDArray[np.uint64] | None = None
+        self._code, self.slots = instructions_of(writer, with_server=with_server)
         self._facts = np.zeros(avro.META_WORDS, np.int64)
         self._state = np.zeros(avro.STATE_WORDS, np.int64)
         self._names = [
@@ -247,6 +83,7 @@ class AvroProgram:
         state[avro.TODO], state[avro.TODO_COUNT] = todo.ctypes.data, len(todo)
         state[avro.STATUS], state[avro.TIMES] = status.ctypes.data, times.ctypes.data
         state[avro.IMAGES_USED] = state[avro.ROWS_USED] = 0
+        self._servers = None
         locate_avro(state.ctypes.data)
 
     @property
@@ -266,6 +103,28 @@ class AvroProgram:
         at_values = (texts.address, self._row_places.ctypes.data, avro.PLACE_WORDS)
         source_places(*at_values, rows.ctypes.data, len(rows), _PLACE_SLOTS.ctypes.data, out.ctypes.data)
         return out
+
+    @property
+    def place_words(self) -> NDArray[np.uint64]:
+        """Of all rows of the last walk the words of their operation, and of what says where their changes stand."""
+        return self._row_places[: self.rows].view(np.uint64)
+
+    def source_words(
+        self,
+        texts: Texts,
+        meta: NDArray[np.int64],  # noqa: ARG002 as others
+        begin: int,
+        end: int,
+    ) -> list[NDArray[np.uint64]]:
+        """See :class:`connectors.readers.kafka.located.programs.RowProgram`."""
+        if self._servers is None:
+            again = self._again = self._again or AvroProgram(
+                self._writer, self.known, lone_updates=self._lone_updates, with_server=True
+            )
+            messages = np.unique(self.row_messages[: self.rows])
+            again.locate(texts, messages, np.zeros(len(texts), np.uint8), np.zeros(len(texts), np.int64))
+            self._servers = again.place_words[:, -1].copy()
+        return [*self.place_words[begin:end, :-1].T, self._servers[begin:end]]
 
     def ends(self, texts: Texts, begin: int, end: int) -> NDArray[np.int64]:
         """See :class:`connectors.readers.kafka.located.programs.RowProgram`."""

@@ -47,11 +47,10 @@ class SchemaChanges:
 
     Args:
         payload: of messages.
-        places: rows tell where they stand in the source's log, so that statements are placed by that.
     """
 
-    def __init__(self, payload: Payload, *, places: bool = False) -> None:
-        self._payload, self._places = payload, places
+    def __init__(self, payload: Payload) -> None:
+        self._payload = payload
 
     def events(
         self,
@@ -88,12 +87,12 @@ class SchemaChanges:
                 return ()
             sql = f"CREATE TABLE IF NOT EXISTS {sql[begin.end() :]}"
         at_us = source_time_us(source, where, _unlike)
-        place = SourcePlace.of(source) if self._places else None
+        place = SourcePlace.of(source)
         if place is None and at_us % _SECOND_US == 0 and not is_of_snapshot:
             raise SourceError(
                 "statements are placed by their time, and this server tells seconds alone: rows of the same second may be on either side",
                 where=where,
-                expected="file and pos in `source`, and rows in JSON; or microseconds, as MySQL 8 with GTIDs tells them",
+                expected="file and pos in `source`; or microseconds, as MySQL 8 with GTIDs tells them",
                 found=sql[:80],
                 next_step="leave source.schema_topic out, in another connector",
             )

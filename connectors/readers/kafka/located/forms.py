@@ -28,7 +28,7 @@ class JsonForm:
         told: fields whose text, with the names of a row, tells the schema; two at most, "" where it is told otherwise.
         prefixed: what stands around the object: a text that begins all messages of one schema, and one more brace at the end.
         tombstones: a message without a value changes nothing; else it is not understood.
-        sources: of a scan, where a change stands in the source's log: GTID, file, offset and row in the event, others behind them; (): that is not looked for.
+        sources: of a scan, where a change stands in the source's log: GTID, file, offset, row in the event, and the server's id; (): that is not looked for.
         exact: numbers are read by their digits, where the compiled code does not read them.
     """
 

@@ -131,6 +131,9 @@ class RowProgram(Protocol):
     def places(self, texts: Texts, meta: NDArray[np.int64], begin: int, end: int) -> NDArray[np.int64]:
         """Where the changes of the rows from *begin* to *end* stand in the source's log, as :func:`.kernels.sources.source_places` tells it; zeros where nobody looks."""
 
+    def source_words(self, texts: Texts, meta: NDArray[np.int64], begin: int, end: int) -> list[NDArray[np.uint64]]:
+        """Of the rows from *begin* to *end* the words of what says where their changes stand: the operation first, the server's id last."""
+
     def ends(self, texts: Texts, begin: int, end: int) -> NDArray[np.int64]:
         """How many bytes of each row's message end with its operation; 0: that is not told."""
 
@@ -320,6 +323,17 @@ class Program:
             at_meta = (texts.address, meta.ctypes.data, meta_words(form))
             source_places(*at_meta, chosen.ctypes.data, len(chosen), *addresses)
         return out
+
+    def source_words(
+        self,
+        texts: Texts,  # noqa: ARG002 as others
+        meta: NDArray[np.int64],
+        begin: int,
+        end: int,
+    ) -> list[NDArray[np.uint64]]:
+        """See :class:`RowProgram`."""
+        messages = self.row_messages[begin:end]
+        return [self.words_at(path, meta, messages) for path in (self.form.op, *self.form.sources)]
 
     def ends(self, texts: Texts, begin: int, end: int) -> NDArray[np.int64]:  # noqa: ARG002 as others
         """See :class:`RowProgram`: in JSON it is sooner found where it is asked for."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from connectors.readers.kafka.kernels import layout as at
-from connectors.readers.kafka.located.programs import Program
-from connectors.readers.kafka.messages.source_places import NO_PLACE, place_of
+from connectors.readers.kafka.messages.source_places import FILE_LIMIT, NO_PLACE, place_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,18 +23,20 @@ _LONGEST = 128
 _LOG = 3
 
 
-def row_words(rows: LocatedRows, server: str) -> NDArray[np.int64]:
+def row_words(rows: LocatedRows, payload_of: Callable[[bytes], Any]) -> NDArray[np.int64]:
     """Of each row the numbers that :func:`place_of` has of its message.
 
     Args:
-        server: the path of the server's id, which the program looks for.
+        payload_of: as of :func:`place_of`.
     """
     program, texts = rows.program, rows.texts
-    assert isinstance(program, Program)  # noqa: S101 of JSON
     held, messages = rows.places(), program.row_messages[rows.begin : rows.end]
     found = np.column_stack((held[:, 0], held[:, 3], held[:, 4], np.zeros(len(held), np.int64), held[:, 1], held[:, 2]))
-    servers = program.words_at(server, rows.meta, messages)
-    is_told, alone = held[:, 0] != 0, np.zeros(len(held), np.bool_)
+    words = program.source_words(texts, rows.meta, rows.begin, rows.end)
+    servers = words[-1]
+    # What no server has is no place among statements.
+    is_told = (held[:, 0] != 0) & (held[:, 3] < FILE_LIMIT) & (held[:, 4] >= 0)
+    alone = np.zeros(len(held), np.bool_)
     follows = _same(texts, [servers]) & (held[1:, 1] == held[:-1, 1]) & is_told[:-1]
     begins = is_told & np.concatenate(([True], ~follows))
     logs: dict[tuple[int, int, bytes], int | None] = {}
@@ -44,7 +45,7 @@ def row_words(rows: LocatedRows, server: str) -> NDArray[np.int64]:
         start, length = word & at.START_MASK, word >> at.START_BITS & at.LENGTH_MASK
         key = int(held[number, 1]), word >> at.KIND_AT, texts.between(start, start + length)
         if key not in logs:
-            place = place_of(texts[messages[number]] or b"")
+            place = place_of(texts[messages[number]] or b"", payload_of)
             logs[key] = None if place is None else place[_LOG]
         log = logs[key]
         alone[number] = log is None
@@ -53,12 +54,10 @@ def row_words(rows: LocatedRows, server: str) -> NDArray[np.int64]:
     _fill(alone[:, None], begins, is_told)
     if not is_told.all():
         # Snapshots have no place that tells repeats, but one that tells their order.
-        paths = (program.form.op, server, *program.form.sources)
-        words = [program.words_at(path, rows.meta, messages) for path in paths]
         begins = ~is_told & np.concatenate(([True], is_told[:-1] | ~_same(texts, words)))
         alone |= begins
     for number in np.flatnonzero(alone).tolist():
-        found[number] = place_of(texts[messages[number]] or b"") or NO_PLACE
+        found[number] = place_of(texts[messages[number]] or b"", payload_of) or NO_PLACE
     if not is_told.all():
         _fill(found, begins, ~is_told)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,12 +12,28 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["NO_PLACE", "SourcePlace", "hash_of_names", "numbers_of", "place_of", "split_number"]
+__all__ = [
+    "FILE_LIMIT",
+    "INTEGER_LIMIT",
+    "NOTHING",
+    "NO_PLACE",
+    "Newest",
+    "SourcePlace",
+    "hash_of_names",
+    "numbers_of",
+    "payload_in_json",
+    "place_of",
+    "split_number",
+]
 
 _MASK = (1 << 64) - 1
 _FIRST, _PRIME = 14695981039346656037, 1099511628211
 _FILE_AT = 32
 _BY_SECOND = "s"
+FILE_LIMIT = 1 << 31
+"""No server numbers its files so far."""
+INTEGER_LIMIT = 1 << 63
+"""No integer of a source is so great."""
 NO_PLACE = (0, 0, 0, 0, 0, 0)
 """Of a row that tells none."""
 
@@ -45,7 +62,7 @@ class SourcePlace(NamedTuple):
             offset, server, gtid = source["pos"], source.get("server_id"), source.get("gtid")
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
-        if type(offset) is not int or offset < 0:
+        if type(offset) is not int or not 0 <= offset < INTEGER_LIMIT or int(digits) >= FILE_LIMIT:
             return None
         # A snapshot reads no log that names one: its rows have the id 0.
         told = str(server) if type(server) is int and server else ""
@@ -89,19 +106,40 @@ class SourcePlace(NamedTuple):
         return hash_of_names(server, self.base), int(digits)
 
 
+class Newest(NamedTuple):
+    """Of the newest change the server, the transaction's number, and the place as a number; the latest time of all, UTC microseconds."""
+
+    server: int
+    number: int
+    place: int
+    time_us: int
+
+
+NOTHING = Newest(0, 0, 0, 0)
+"""Where no change came."""
+
+
 def numbers_of(files: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
     """Of files, by their numbers, and offsets in them numbers that are greater for what stands behind."""
     return (files << _FILE_AT) + np.minimum(offsets, (1 << _FILE_AT) - 1)
 
 
-def place_of(value: bytes) -> list[int] | None:
-    """Where a message in JSON tells that its change stands; None: it tells none.
+def payload_in_json(value: bytes) -> Any:
+    """What a message in JSON holds, with its schema inline or without. Raises ValueError, AttributeError and RecursionError where it is no object."""
+    message = json.loads(value)
+    return message["payload"] if isinstance(message.get("payload"), dict) else message
+
+
+def place_of(value: bytes, payload_of: Callable[[bytes], Any] = payload_in_json) -> list[int] | None:
+    """Where a message tells that its change stands; None: it tells none.
 
     These are 1, the file's number, the offset, the log, and the server and the number of the transaction. Both are 0 of a snapshot, which has none.
+
+    Args:
+        payload_of: gives what a message holds, as its format is read.
     """
     try:
-        message: Any = json.loads(value)
-        payload = message["payload"] if isinstance(message.get("payload"), dict) else message
+        payload = payload_of(value)
         place, op = SourcePlace.of(payload["source"]), payload.get("op")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None

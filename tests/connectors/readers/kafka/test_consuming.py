@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError
 from connectors.readers.kafka.client import Client, KafkaSettings
 from connectors.readers.kafka.consuming import PARTITION_END, Fetched
 from connectors.readers.kafka.messages.batch import Batch
-from connectors.readers.kafka.partitions import Partition
+from connectors.readers.kafka.messages.partitions import Partition
 from historian.errors import SourceError
 
 ZERO, ONE = ("t", 0), ("t", 1)

@@ -23,6 +23,7 @@ from connectors.readers.kafka.repeats import MOST_SEEN, Places, Repeats, Told, _
 from connectors.readers.kafka.scanning import TopicScan
 from historian.errors import UnsupportedEvent
 from historian.plans.plans import PartitionRange
+from logs.registered_events import RegisteredEvents
 from logs.topic_messages import body, recorded_writers
 from logs.topic_streams import batch_of
 from models.ddl_text import edits_of
@@ -377,12 +378,8 @@ def scanned_avro(messages: list[tuple[bytes, bytes]], registry: dict[str, Any]) 
     return scan, part
 
 
-@pytest.mark.parametrize("is_located", [True, False])
-@pytest.mark.parametrize("has_gtids", [True, False])
-@pytest.mark.parametrize("seed", range(5))
-def test_what_is_known_in_json_is_known_in_avro(
-    seed: int, has_gtids: bool, is_located: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def sent_again(seed: int, *, has_gtids: bool) -> list[bytes]:
+    """What a producer sends that begins anew now and then."""
     numbers = random.Random(seed)
     values = log(numbers, compressed=numbers.random() < 0.3)
     transactions = [
@@ -390,7 +387,32 @@ def test_what_is_known_in_json_is_known_in_avro(
     ]
     sent, _ = restarted(numbers, transactions, 20)
     sent = [*sent, *sent[-9:]]
-    sent = sent if has_gtids else without_gtids(sent)
+    return sent if has_gtids else without_gtids(sent)
+
+
+@pytest.mark.parametrize("has_gtids", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_known_in_json_is_known_where_a_registry_has_its_json_schema(seed: int, has_gtids: bool) -> None:
+    sent = [(None, value) for value in sent_again(seed, has_gtids=has_gtids)]
+    found = []
+    for name in ("debezium_json", "debezium_json_schema"):
+        registered = RegisteredEvents(name)
+        settings = KafkaSettings(brokers="", topics=("t",), format=name)
+        scan = TopicScan({("t", 0): (0, len(sent))}, settings, registered.writers)
+        scan.take(("t", 0), batch_of([registered.message(each) for each in sent]))
+        (part,), (mark,) = scan.ranges(), scan.marks().values()
+        found.append((part.repeated, part.passed_over, replace(mark, seen="")))
+    assert found[0] == found[1]
+    assert found[0][0]
+
+
+@pytest.mark.parametrize("is_located", [True, False])
+@pytest.mark.parametrize("has_gtids", [True, False])
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_known_in_json_is_known_in_avro(
+    seed: int, has_gtids: bool, is_located: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = sent_again(seed, has_gtids=has_gtids)
     monkeypatch.setattr(batches, "FEWEST_LOCATED", 1 if is_located else 10_000)
     in_json = TopicScan({("t", 0): (0, len(sent))}, KafkaSettings(brokers="", topics=("t",)))
     in_json.take(("t", 0), batch_of([(None, value) for value in sent]))

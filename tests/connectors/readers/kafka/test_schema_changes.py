@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from connectors.readers.kafka.client import KafkaSettings
-from connectors.readers.kafka.decoders import decoder_of, has_source_order
+from connectors.readers.kafka.decoders import decoder_of
 from connectors.readers.kafka.messages.events import SqlEvent
 from connectors.readers.kafka.reader import KafkaReader
 from connectors.readers.kafka.scanning import TopicScan
 from historian.errors import SourceError, UnsupportedEvent
 from historian.positions import KAFKA, LogPosition, TopicOffsets
+from logs.registered_events import RegisteredEvents
 from logs.topic_streams import batch_of
 
 ALTER = "ALTER TABLE t RENAME COLUMN a TO b"
@@ -113,19 +114,16 @@ def test_a_statement_may_be_earlier_than_all_rows_that_are_not_read() -> None:
 SOURCE = {"ts_ms": 7000, "server_id": 3, "file": "binlog.000002", "pos": 4}
 
 
-def test_a_statement_that_is_dated_by_the_second_has_its_place_where_rows_in_json_have_theirs() -> None:
-    value = change(ALTER, source=SOURCE)
-    (event,) = decoder_of("debezium_json", topic="prefix", schema_topic="prefix").events(None, value, "prefix:0:1")
+@pytest.mark.parametrize("name", ["debezium_json", "debezium_json_schemaless", "debezium_json_schema", "debezium_avro"])
+def test_a_statement_that_is_dated_by_the_second_has_its_place(name: str) -> None:
+    registered = RegisteredEvents(name)
+    decoder = decoder_of(name, topic="prefix", schema_topic="prefix", writers=registered.writers)
+    whole = {**SOURCE, "connector": "mysql", "db": "shop", "row": 0}
+    (event,) = decoder.events(*registered.message((None, change(ALTER, source=whole))), "prefix:0:1")
     assert "3//binlog.000002:4s" == event.source  # type: ignore[union-attr]
-    (made,) = decoder_of("debezium_json", topic="prefix", schema_topic="prefix").events(
-        None, change("CREATE TABLE t (a INT)", source={**SOURCE, "snapshot": "true"}), "prefix:0:1"
-    )
+    copied = change("CREATE TABLE t (a INT)", source={**whole, "snapshot": "true"})
+    (made,) = decoder.events(*registered.message((None, copied)), "prefix:0:1")
     assert "" == made.source  # type: ignore[union-attr]
-    assert not has_source_order("debezium_json_schema")
-    with pytest.raises(SourceError, match="tells seconds alone"):
-        decoder_of("debezium_json_schema", topic="prefix", schema_topic="prefix").events(
-            None, b"\0\0\0\0\1" + value, "prefix:0:1"
-        )
 
 
 def test_a_topic_of_statements_that_comes_later_is_refused() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from connectors.readers.kafka.client import KafkaSettings
 from connectors.readers.kafka.messages.batch import Batch
-from connectors.readers.kafka.partitions import Partition
+from connectors.readers.kafka.messages.partitions import Partition
 from connectors.readers.kafka.reader import KafkaReader
 from connectors.tracking.tracker import Tracker
 from historian.store import Store

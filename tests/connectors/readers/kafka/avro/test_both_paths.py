@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from connectors.readers.kafka.avro.programs import Unwalkable, instructions_of
+from connectors.readers.kafka.avro.instructions import Unwalkable, instructions_of
 from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.client import KafkaSettings
 from connectors.readers.kafka.decoders import decoder_of

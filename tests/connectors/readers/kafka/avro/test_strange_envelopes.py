@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from connectors.readers.kafka.avro.columnar import reading_of
-from connectors.readers.kafka.avro.programs import Unwalkable, instructions_of
+from connectors.readers.kafka.avro.instructions import Unwalkable, instructions_of
 from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.decoders import decoder_of
 from connectors.readers.kafka.located import batches

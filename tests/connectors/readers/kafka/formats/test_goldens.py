@@ -31,7 +31,7 @@ from typing import Any
 
 import pytest
 
-from connectors.readers.kafka import scanning
+from connectors.readers.kafka import scanned_ranges
 from connectors.readers.kafka.client import KafkaSettings
 from connectors.readers.kafka.decoders import FORMATS, decoder_of
 from connectors.readers.kafka.located import batches
@@ -39,7 +39,7 @@ from connectors.readers.kafka.locators import locator_of
 from connectors.readers.kafka.messages.batch import Batch
 from connectors.readers.kafka.messages.events import Event, SqlEvent
 from connectors.readers.kafka.messages.modes import DebeziumModes
-from connectors.readers.kafka.partitions import Partition
+from connectors.readers.kafka.messages.partitions import Partition
 from connectors.readers.kafka.reader import KafkaReader
 from connectors.recovery.overriding import override
 from connectors.recovery.replaying import earliest, replay
@@ -210,7 +210,7 @@ def read_so(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "FEWEST_LOCATED", 0 if how == "located" else 1_000_000)
     monkeypatch.setattr(batches, "_MOST_SLOW", 0)
     if how == "in_many_ranges":
-        monkeypatch.setattr(scanning, "_RANGE_BYTES", 1)
+        monkeypatch.setattr(scanned_ranges, "_RANGE_BYTES", 1)
         monkeypatch.setattr(Topic, "batch_messages", 1)
 
 

@@ -9,8 +9,6 @@ import json
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from connectors.readers.kafka.debezium.times import time_us
 from connectors.readers.kafka.formats.decoder import FlatDecoder
 from connectors.readers.kafka.messages.events import Decoder, Event
@@ -19,7 +17,7 @@ from historian.errors import UnsupportedEvent
 
 if TYPE_CHECKING:
     from connectors.readers.kafka.messages.batch import Batch
-    from connectors.readers.kafka.source_order import SourceOrder
+    from connectors.readers.kafka.statements.source_order import SourceOrder
 
 __all__ = ["Crossings"]
 
@@ -94,8 +92,7 @@ class Crossings:
             at_us = time_us(message.get("payload", message)["source"], self._where, _unlike)
         except UnsupportedEvent:
             return None  # who reads it tells, or leaves it to the dead letters
-        moments = self._order.moments(np.array([words], np.int64), np.array([at_us], np.int64), self._where)
-        return bisect_right(moments_us, int(moments[0]))
+        return bisect_right(moments_us, self._order.moment(words, at_us, self._where))
 
 
 def _unlike(where: str, found: str) -> UnsupportedEvent:

@@ -6,8 +6,9 @@ import contextlib
 import itertools
 import json
 import random
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -17,18 +18,16 @@ import pytest
 from connectors.readers.base import Bound, Statement
 from connectors.readers.kafka import reader as kafka_reader
 from connectors.readers.kafka.client import KafkaSettings
-from connectors.readers.kafka.crossings import Crossings
-from connectors.readers.kafka.late_statements import with_passed
+from connectors.readers.kafka.debezium import schema_changes
 from connectors.readers.kafka.located import batches as located_batches
 from connectors.readers.kafka.message_cache import Room
-from connectors.readers.kafka.messages import source_places
-from connectors.readers.kafka.messages.batch import Batch
-from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlace, place_of
-from connectors.readers.kafka.partitions import Partition
+from connectors.readers.kafka.messages.source_places import NO_PLACE, NOTHING, Newest, SourcePlace, place_of
 from connectors.readers.kafka.reader import KafkaReader
-from connectors.readers.kafka.repeats import NOTHING, Newest, Places, Repeats
+from connectors.readers.kafka.repeats import Places, Repeats
 from connectors.readers.kafka.scanning import TopicScan
-from connectors.readers.kafka.source_order import SourceOrder
+from connectors.readers.kafka.statements.crossings import Crossings
+from connectors.readers.kafka.statements.late import with_passed
+from connectors.readers.kafka.statements.source_order import SourceOrder
 from connectors.recovery.overriding import override
 from connectors.tracking.tracker import Tracker
 from historian.changelog.operations import physical_name
@@ -38,110 +37,38 @@ from historian.names import TableName
 from historian.positions import KAFKA, LogPosition, TopicOffsets
 from historian.positions.places import Place
 from historian.store import Store
+from logs.registered_events import RegisteredEvents
+from logs.source_logs import (
+    STATED,
+    S,
+    SourceLog,
+    Topics,
+    compact,
+    reader_of,
+    row_message,
+    source_at,
+    statement_message,
+    tracker_of,
+)
 from logs.topic_streams import Message, batch_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-S = 1_000_000
-STATED = "dbz"
-
-
-def _source(number: int, second: int, server: int = 3, gtid: str | None = None) -> dict[str, Any]:
-    """Of the event of that *number* in a log whose files have ten."""
-    place = {"file": f"binlog.{number // 10:06}", "pos": 4 + 100 * (number % 10), "row": 0}
-    return {"connector": "mysql", "db": "shop", "ts_ms": 1000 * second, "server_id": server, "gtid": gtid, **place}
-
-
-def _compact(message: Any) -> bytes:
-    """As Debezium writes it."""
-    return json.dumps(message, separators=(",", ":")).encode()
-
-
-def _row(number: int, second: int, columns: tuple[str, ...]) -> Message:
-    fields = [{"type": "int32", "optional": name != "id", "field": name} for name in columns]
-    schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "field": "after"}]}
-    source = {**_source(number, second), "table": "t"}
-    after = dict.fromkeys(columns, number)
-    payload = {"before": None, "after": after, "source": source, "op": "c", "ts_ms": 1}
-    key = {"schema": {"type": "struct", "fields": fields[:1]}, "payload": {"id": number}}
-    return _compact(key), _compact({"schema": schema, "payload": payload})
-
-
-def _stated(number: int, second: int, sql: str) -> Message:
-    return None, json.dumps({"source": _source(number, second), "databaseName": "shop", "ddl": sql}).encode()
-
-
-class Log:
-    """A source's log: rows that are dealt to partitions, statements, and of each row under which columns and after how many TRUNCATEs it stands."""
-
-    def __init__(self, numbers: random.Random, count: int) -> None:
-        self.events: list[tuple[Partition, Message]] = []
-        self.emptied: dict[int, int] = {}
-        name, emptied, second = "a", 0, 100
-        self.events.append(((STATED, 0), _stated(10, second, "CREATE TABLE t (id INT PRIMARY KEY, a INT)")))
-        for number in range(11, count + 11):
-            second += numbers.random() < 0.1
-            kind = numbers.random()
-            if kind < 0.08:
-                new = numbers.choice("abcd".replace(name, ""))
-                sql, name = f"ALTER TABLE t RENAME COLUMN {name} TO {new}", new
-                self.events.append(((STATED, 0), _stated(number, second, sql)))
-            elif kind < 0.12:
-                emptied += 1
-                self.events.append(((STATED, 0), _stated(number, second, "TRUNCATE TABLE t")))
-            else:
-                row = _row(number, second, ("id", name))
-                self.events.append(((f"t{numbers.randrange(2)}", numbers.randrange(2)), row))
-                self.emptied[number] = emptied
-
-
-class Topics:
-    """Topics in memory, which answer as :class:`connectors.readers.kafka.client.Client` does; each partition has what was sent by now."""
-
-    def __init__(self, log: Log) -> None:
-        self._waiting = list(log.events)
-        self._held: dict[Partition, list[Message]] = {at: [] for at, _ in log.events}
-
-    def send(self, count: int) -> None:
-        for partition, message in self._waiting[:count]:
-            self._held[partition].append(message)
-        del self._waiting[:count]
-
-    def is_sent(self) -> bool:
-        return not self._waiting
-
-    def partitions(self) -> tuple[Partition, ...]:
-        return tuple(sorted(self._held))
-
-    def bounds(self, partition: Partition) -> tuple[int, int]:
-        return 0, len(self._held[partition])
-
-    def topic_ids(self) -> dict[str, str]:
-        return {}
-
-    def batches(self, ranges: Mapping[Partition, tuple[int, int]]) -> Generator[tuple[Partition, Batch], None, None]:
-        for partition, (start, end) in ranges.items():
-            for begin in range(start, end, 7):
-                yield partition, batch_of(self._held[partition][begin : min(end, begin + 7)], begin)
-
-    def close(self) -> None:
-        pass
-
-
 FROM_THE_START = LogPosition(flavor=KAFKA, gtids=str(TopicOffsets.of({})), file="", offset=0)
 SETTINGS = KafkaSettings(brokers="", topics=("t*",), schema_topic=STATED)
-
-
-def _tracker(reader: KafkaReader, store: Store) -> Tracker:
-    return Tracker(
-        reader=reader,
-        store=store,
-        connector=store.connector("c"),
-        captured=lambda _: True,
-        revision="",
-        range_bytes=1 << 20,
-    )
+IN_AVRO = replace(SETTINGS, format="debezium_avro")
+IN_JSON_SCHEMA = replace(SETTINGS, format="debezium_json_schema")
+IN_EACH_FORM = pytest.mark.parametrize(
+    "settings", [SETTINGS, IN_AVRO, IN_JSON_SCHEMA], ids=["JSON", "Avro", "JSON Schema"]
+)
+FORMS_AND_PATHS = [(SETTINGS, 0), (SETTINGS, 1_000_000), (IN_AVRO, 0), (IN_AVRO, 1_000_000), (IN_JSON_SCHEMA, 0)]
+IN_EACH_FORM_BY_EACH_PATH = pytest.mark.parametrize(
+    "settings, fewest_located",
+    FORMS_AND_PATHS,
+    ids=["JSON located", "JSON one by one", "Avro located", "Avro one by one", "JSON Schema"],
+)
+"""No compiled code reads JSON with a JSON Schema."""
 
 
 def _plans(
@@ -155,13 +82,11 @@ def _plans(
     Args:
         executed: gets the statements of the history.
     """
-    log = Log(random.Random(0), 0)
+    log = SourceLog(random.Random(0), 0)
     log.events = [((topic, 0), message) for step in steps for topic, *messages in step for message in messages]
-    topics = Topics(log)
-    reader = KafkaReader(settings)
-    reader._client = reader._administration = topics  # type: ignore[assignment]
+    reader, topics = reader_of(settings, log)
     with contextlib.closing(Store.open("sqlite://")) as store:
-        tracker = _tracker(reader, store)
+        tracker = tracker_of(reader, store)
         number = 0
         for step in steps:
             topics.send(sum(len(messages) for _, *messages in step))
@@ -181,18 +106,19 @@ def _plans(
             yield {-1: [table_id for table_id, *_ in store.stopped()]}
 
 
-@pytest.mark.parametrize("fewest_located", [0, 1_000_000], ids=["located", "one by one"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "settings, fewest_located, seed",
+    [(*each, seed) for each in FORMS_AND_PATHS for seed in range(6 if each[0] is SETTINGS else 3)],
+    ids=lambda each: each.format if isinstance(each, KafkaSettings) else str(each),
+)
 def test_rows_are_on_the_side_of_each_statement_on_which_the_log_has_them(
-    seed: int, fewest_located: int, monkeypatch: pytest.MonkeyPatch
+    settings: KafkaSettings, fewest_located: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(located_batches, "FEWEST_LOCATED", fewest_located)
     numbers = random.Random(seed)
-    log = Log(numbers, 120)
-    topics = Topics(log)
+    log = SourceLog(numbers, 120)
+    reader, topics = reader_of(settings, log)
     limit_bytes = numbers.choice([3_000, 8_000, 1 << 20])
-    reader = KafkaReader(KafkaSettings(brokers="", topics=("t*",), schema_topic=STATED))
-    reader._client = reader._administration = topics  # type: ignore[assignment]
     segments: dict[int, tuple[int, int]] = {}
     values: dict[int, dict[int, int]] = {}
     number = 0
@@ -237,9 +163,9 @@ def test_rows_are_on_the_side_of_each_statement_on_which_the_log_has_them(
 
 
 def test_a_truncate_that_stands_among_rows_too_is_executed_once() -> None:
-    payload = {"source": {**_source(12, 100), "table": "t"}, "op": "t", "ts_ms": 1}
-    stated = _stated(12, 100, "TRUNCATE TABLE t")
-    another = {**payload, "source": {**_source(14, 100), "table": "t"}}
+    payload = {"source": {**source_at(12, 100), "table": "t"}, "op": "t", "ts_ms": 1}
+    stated = statement_message(12, 100, "TRUNCATE TABLE t")
+    another = {**payload, "source": {**source_at(14, 100), "table": "t"}}
     settings = KafkaSettings(brokers="", topics=("t0",), schema_topic=STATED, format="debezium_json_schemaless")
     scan = TopicScan({(STATED, 0): (0, 1), ("t0", 0): (0, 2)}, settings)
     scan.take((STATED, 0), batch_of([stated]))
@@ -248,7 +174,7 @@ def test_a_truncate_that_stands_among_rows_too_is_executed_once() -> None:
 
 
 def _words(number: int, second: int, server: int = 3, gtid: str | None = None) -> list[int]:
-    source = _source(number, second, server, gtid)
+    source = source_at(number, second, server, gtid)
     found = place_of(json.dumps({"source": source, "op": "c"}).encode())
     assert found is not None
     return found
@@ -260,9 +186,29 @@ def _moments(order: SourceOrder, *rows: tuple[int, int]) -> list[int]:
 
 
 def _place(number: int, server: int = 3, gtid: str | None = None) -> SourcePlace:
-    found = SourcePlace.of(_source(number, 0, server, gtid))
+    found = SourcePlace.of(source_at(number, 0, server, gtid))
     assert found is not None
     return found
+
+
+def test_statements_with_places_follow_those_that_an_earlier_release_placed_by_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, renamed = statement_message(10, 100, MADE), statement_message(13, 103, "ALTER TABLE t RENAME COLUMN a TO b")
+    made = _told_by_microsecond(made, 100 * S + 1, "uuid:10")
+    renamed = _told_by_microsecond(renamed, 103 * S + 1, "uuid:13")
+    rows = [
+        _told_by_microsecond(row_message(number, 0, ("id", column)), second * S + 1, f"uuid:{number}")
+        for number, column, second in ((11, "a", 101), (12, "a", 104), (14, "b", 102), (15, "b", 105))
+    ]
+    executed = list[str]()
+    steps: list[list[Any]] = [[(STATED, made), ("t0", *rows[:1])], [(STATED, renamed), ("t0", *rows[1:])]]
+    plans = _plans(*steps, settings=IN_AVRO, executed=executed)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(schema_changes, "SourcePlace", SimpleNamespace(of=lambda _: None))
+        assert {1: [11]} == next(plans)
+    assert [{1: [12, 14, 15]}] == list(plans)
+    assert ["CREATE", "ALTER"] == [sql.split()[0] for sql in executed]
 
 
 def test_a_statement_is_known_again_by_its_place_and_by_what_the_history_has_of_it() -> None:
@@ -340,62 +286,78 @@ def test_times_decide_where_statement_and_row_tell_microseconds_unless_gtids_sho
 
 
 @pytest.mark.parametrize("behind", [0, 1], ids=["one plan", "another plan"])
-@pytest.mark.parametrize("fewest_located", [0, 1_000_000], ids=["located", "one by one"])
+@IN_EACH_FORM_BY_EACH_PATH
 def test_rows_of_a_log_that_was_begun_anew_are_refused(
-    fewest_located: int, behind: int, monkeypatch: pytest.MonkeyPatch
+    settings: KafkaSettings, fewest_located: int, behind: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(located_batches, "FEWEST_LOCATED", fewest_located)
-    made = _stated(10, 100, "CREATE TABLE t (id INT PRIMARY KEY, a INT)"), _stated(502, 102, "TRUNCATE TABLE t")
+    made = (
+        statement_message(10, 100, "CREATE TABLE t (id INT PRIMARY KEY, a INT)"),
+        statement_message(502, 102, "TRUNCATE TABLE t"),
+    )
     columns = ("id", "a")
-    rows = [_row(501, 101, columns), _row(503, 103, columns), _row(51, 900, columns), _row(52, 901, columns)]
-    plans = _plans([(STATED, *made), ("t0", *rows[: 4 - 2 * behind])], [("t0", *rows[4 - 2 * behind :])])
+    rows = [
+        row_message(501, 101, columns),
+        row_message(503, 103, columns),
+        row_message(51, 900, columns),
+        row_message(52, 901, columns),
+    ]
+    steps = [(STATED, *made), ("t0", *rows[: 4 - 2 * behind])], [("t0", *rows[4 - 2 * behind :])]
+    plans = _plans(*steps, settings=settings)
     if behind:
         assert {1: [501, 503]} == next(plans)
     with pytest.raises(SourceError, match=r"begun anew.*t0:0.*offset 104 of file 5"):
         next(plans)
 
 
-def test_what_is_sent_again_is_no_log_that_was_begun_anew() -> None:
-    made = _stated(10, 100, "CREATE TABLE t (id INT PRIMARY KEY, a INT)"), _stated(15, 100, "TRUNCATE TABLE t")
-    rows = [_row(number, second, ("id", "a")) for number, second in ((12, 105), (14, 100), (16, 101), (12, 105))]
-    later = [_row(number, second, ("id", "a")) for number, second in ((14, 100), (16, 101), (17, 106))]
-    plans = _plans([(STATED, *made), ("t0", *rows)], [("t0", *later)])
+@IN_EACH_FORM
+def test_what_is_sent_again_is_no_log_that_was_begun_anew(settings: KafkaSettings) -> None:
+    made = (
+        statement_message(10, 100, "CREATE TABLE t (id INT PRIMARY KEY, a INT)"),
+        statement_message(15, 100, "TRUNCATE TABLE t"),
+    )
+    rows = [row_message(number, second, ("id", "a")) for number, second in ((12, 105), (14, 100), (16, 101), (12, 105))]
+    later = [row_message(number, second, ("id", "a")) for number, second in ((14, 100), (16, 101), (17, 106))]
+    plans = _plans([(STATED, *made), ("t0", *rows)], [("t0", *later)], settings=settings)
     # That of 16 may be another one, as it is the last.
     assert [{1: [12, 14, 16]}, {1: [16, 17]}] == [
         {table: sorted(set(ids)) for table, ids in each.items()} for each in plans
     ]
 
 
-CREATED = _stated(10, 100, "CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+CREATED = statement_message(10, 100, "CREATE TABLE t (id INT PRIMARY KEY, a INT)")
 
 
 def _rows(*numbers: int, second: int = 104) -> list[Message]:
-    return [_row(number, second, ("id", "a")) for number in numbers]
+    return [row_message(number, second, ("id", "a")) for number in numbers]
 
 
+@IN_EACH_FORM
 @pytest.mark.parametrize("sql", ["TRUNCATE TABLE t", "DROP TABLE t"])
-def test_a_table_stops_that_a_statement_empties_which_comes_later_than_rows_behind_it(sql: str) -> None:
+def test_a_table_stops_that_a_statement_empties_which_comes_later_than_rows_behind_it(
+    sql: str, settings: KafkaSettings
+) -> None:
     steps: list[list[Any]] = [
         [(STATED, CREATED), ("t0", *_rows(11))],
         [("t0", *_rows(14))],
-        [(STATED, _stated(13, 104, sql))],
+        [(STATED, statement_message(13, 104, sql))],
         [("t0", *_rows(15))],
     ]
-    assert [{1: [11]}, {1: [14]}, {}, {}, {-1: [1]}] == list(_plans(*steps))
+    assert [{1: [11]}, {1: [14]}, {}, {}, {-1: [1]}] == list(_plans(*steps, settings=settings))
 
 
 @pytest.mark.parametrize(
     "gtid, second, row, time_us, is_passed",
     [
-        (None, 0, _source(12, 105), 105 * S, False),
-        (None, 0, _source(14, 104), 104 * S, True),
-        ("0-3-50", 0, _source(9, 105, gtid="0-3-51"), 105 * S, True),
-        ("0-3-50", 0, _source(14, 105, gtid="0-3-49"), 105 * S, False),
-        ("0-3-50", 0, _source(9, 104, gtid="0-4-51"), 104 * S, True),
-        ("0-3-50", 0, _source(9, 103, gtid="0-4-51"), 103 * S, False),
-        ("uuid:50", 5, _source(14, 104, gtid="uuid:1000000"), 104 * S + 4, False),
-        ("uuid:50", 5, _source(14, 104, gtid="uuid:7"), 104 * S + 6, True),
-        ("uuid:50", 5, _source(12, 106, gtid="uuid:49"), 106 * S + 6, False),
+        (None, 0, source_at(12, 105), 105 * S, False),
+        (None, 0, source_at(14, 104), 104 * S, True),
+        ("0-3-50", 0, source_at(9, 105, gtid="0-3-51"), 105 * S, True),
+        ("0-3-50", 0, source_at(14, 105, gtid="0-3-49"), 105 * S, False),
+        ("0-3-50", 0, source_at(9, 104, gtid="0-4-51"), 104 * S, True),
+        ("0-3-50", 0, source_at(9, 103, gtid="0-4-51"), 103 * S, False),
+        ("uuid:50", 5, source_at(14, 104, gtid="uuid:1000000"), 104 * S + 4, False),
+        ("uuid:50", 5, source_at(14, 104, gtid="uuid:7"), 104 * S + 6, True),
+        ("uuid:50", 5, source_at(12, 106, gtid="uuid:49"), 106 * S + 6, False),
     ],
 )
 @pytest.mark.parametrize("ahead", [0, 60])
@@ -403,7 +365,7 @@ def test_a_partition_has_passed_a_statement(
     gtid: str | None, second: int, row: dict[str, Any], time_us: int, is_passed: bool, ahead: int
 ) -> None:
     repeats, places = Repeats(None), Places(1)
-    places.note(0, _compact({"source": row, "op": "c"}), time_us)
+    places.note(0, compact({"source": row, "op": "c"}), time_us)
     repeats.take(places, batch_of([(None, b"{}")]).values)
     assert repeats.mark is not None
     source = str(_place(13, gtid=gtid)._replace(by_second=not second))
@@ -423,8 +385,8 @@ SWAPPED = "RENAME TABLE t TO old, u TO t"
 
 @pytest.mark.parametrize("sqls", [("DROP TABLE t", MADE), (SWAPPED,)], ids=["made anew", "swapped"])
 def test_a_table_stops_that_takes_the_place_of_one_later_than_its_first_rows(sqls: tuple[str, ...]) -> None:
-    other = _stated(10, 100, "CREATE TABLE u (id INT PRIMARY KEY, a INT)")
-    late = [_stated(12 + number, 103, sql) for number, sql in enumerate(sqls)]
+    other = statement_message(10, 100, "CREATE TABLE u (id INT PRIMARY KEY, a INT)")
+    late = [statement_message(12 + number, 103, sql) for number, sql in enumerate(sqls)]
     steps: list[list[Any]] = [
         [(STATED, CREATED, other), ("t0", *_rows(11))],
         [("t0", *_rows(15))],
@@ -438,11 +400,14 @@ def test_a_table_stops_that_takes_the_place_of_one_later_than_its_first_rows(sql
 
 def test_tables_stop_that_a_chain_of_renames_parts_later_than_their_first_rows() -> None:
     steps: list[list[Any]] = [
-        [(STATED, CREATED, _stated(10, 100, "CREATE TABLE u (id INT PRIMARY KEY, a INT)")), ("t0", *_rows(11))],
-        [("u0", _of_table("u", _row(13, 104, ("id", "a")))), ("t0", *_rows(15))],
         [
-            (STATED, _stated(14, 103, "RENAME TABLE t TO old, u TO t, t TO v")),
-            ("v0", _of_table("v", _row(16, 105, ("id", "a")))),
+            (STATED, CREATED, statement_message(10, 100, "CREATE TABLE u (id INT PRIMARY KEY, a INT)")),
+            ("t0", *_rows(11)),
+        ],
+        [("u0", _of_table("u", row_message(13, 104, ("id", "a")))), ("t0", *_rows(15))],
+        [
+            (STATED, statement_message(14, 103, "RENAME TABLE t TO old, u TO t, t TO v")),
+            ("v0", _of_table("v", row_message(16, 105, ("id", "a")))),
         ],
         [("t0", *_rows(17))],
     ]
@@ -453,12 +418,12 @@ def test_tables_stop_that_a_chain_of_renames_parts_later_than_their_first_rows()
 
 @pytest.mark.parametrize("topic, number", [("t0", 12), ("t1", 14)], ids=["before it", "of another table's topic"])
 def test_a_statement_that_comes_later_than_other_rows_is_executed(topic: str, number: int) -> None:
-    another = json.loads(_row(number, 104, ("id", "a"))[1] or b"")
+    another = json.loads(row_message(number, 104, ("id", "a"))[1] or b"")
     another["payload"]["source"]["table"] = "another" if topic == "t1" else "t"
     steps: list[list[Any]] = [
         [(STATED, CREATED), ("t0", *_rows(11))],
-        [(topic, (_rows(number)[0][0], _compact(another)))],
-        [(STATED, _stated(13, 104, "TRUNCATE TABLE t"))],
+        [(topic, (_rows(number)[0][0], compact(another)))],
+        [(STATED, statement_message(13, 104, "TRUNCATE TABLE t"))],
         [("t0", *_rows(15))],
     ]
     found = list(_plans(*steps))
@@ -467,21 +432,25 @@ def test_a_statement_that_comes_later_than_other_rows_is_executed(topic: str, nu
 
 def _copied(number: int, second: int, key: int) -> Message:
     """A row of a snapshot, which names no server."""
-    message = json.loads(_row(key, second, ("id", "a"))[1] or b"")
-    message["payload"] |= {"op": "r", "source": {**_source(number, second, 0), "table": "t", "snapshot": "true"}}
-    return _rows(key)[0][0], _compact(message)
+    message = json.loads(row_message(key, second, ("id", "a"))[1] or b"")
+    message["payload"] |= {"op": "r", "source": {**source_at(number, second, 0), "table": "t", "snapshot": "true"}}
+    return _rows(key)[0][0], compact(message)
 
 
-@pytest.mark.parametrize("fewest_located", [0, 1_000_000], ids=["located", "one by one"])
+@IN_EACH_FORM_BY_EACH_PATH
 def test_rows_of_a_snapshot_are_before_statements_behind_its_place_though_they_are_read_later(
-    fewest_located: int, monkeypatch: pytest.MonkeyPatch
+    settings: KafkaSettings, fewest_located: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(located_batches, "FEWEST_LOCATED", fewest_located)
-    truncated, elsewhere = _stated(20, 103, "TRUNCATE TABLE t"), _stated(21, 104, "TRUNCATE TABLE elsewhere")
+    truncated, elsewhere = (
+        statement_message(20, 103, "TRUNCATE TABLE t"),
+        statement_message(21, 104, "TRUNCATE TABLE elsewhere"),
+    )
     copied = [_copied(12, second, key) for second, key in ((102, 1), (103, 2), (104, 3), (106, 4))]
     step = [(STATED, CREATED, truncated, elsewhere), ("t0", *copied, *_rows(22, second=107))]
-    assert [{1: [1, 2, 3, 4, 22]}] == list(_plans(step))
-    topics = _plans([(STATED, CREATED), ("t0", *_rows(11))], [(STATED, truncated), ("t0", *copied, *_rows(22))])
+    assert [{1: [1, 2, 3, 4, 22]}] == list(_plans(step, settings=settings))
+    steps = [(STATED, CREATED), ("t0", *_rows(11))], [(STATED, truncated), ("t0", *copied, *_rows(22))]
+    topics = _plans(*steps, settings=settings)
     assert [{1: [11]}, {1: [1, 2, 3, 4, 22]}] == list(topics)
 
 
@@ -496,10 +465,10 @@ def test_a_row_that_names_no_server_goes_by_time_where_logs_of_several_have_its_
 
 
 def test_a_snapshot_of_a_log_that_was_begun_anew_is_refused() -> None:
-    anew = {**_source(12, 900, 0), "snapshot": "true"}
+    anew = {**source_at(12, 900, 0), "snapshot": "true"}
     sql = "CREATE TABLE u (id INT PRIMARY KEY)"
     made = None, json.dumps({"source": anew, "databaseName": "shop", "ddl": sql}).encode()
-    first = [(STATED, CREATED, _stated(502, 102, "TRUNCATE TABLE t")), ("t0", *_rows(503))]
+    first = [(STATED, CREATED, statement_message(502, 102, "TRUNCATE TABLE t")), ("t0", *_rows(503))]
     plans = _plans(first, [(STATED, made)])
     next(plans)
     with pytest.raises(SourceError, match=r"begun anew.*dbz:0:2"):
@@ -507,8 +476,8 @@ def test_a_snapshot_of_a_log_that_was_begun_anew_is_refused() -> None:
 
 
 def test_statements_of_one_second_are_known_again_where_the_first_has_no_entry() -> None:
-    nothing = _stated(12, 105, "DROP TABLE IF EXISTS u")
-    made = _stated(13, 105, "CREATE TABLE u (id INT PRIMARY KEY)")
+    nothing = statement_message(12, 105, "DROP TABLE IF EXISTS u")
+    made = statement_message(13, 105, "CREATE TABLE u (id INT PRIMARY KEY)")
     steps: list[list[Any]] = [
         [(STATED, CREATED, nothing), ("t0", *_rows(11))],
         [(STATED, made), ("t0", *_rows(14, second=106))],
@@ -528,20 +497,20 @@ def test_offsets_that_begin_anew_within_a_file_are_refused() -> None:
         order.check_goes_on(words[2:], np.array([101 * S]), Newest(7, 0, (2 << 32) + 4_294_967_200, 101 * S), "t:0")
 
 
-@pytest.mark.parametrize("fewest_located", [0, 1_000_000], ids=["located", "one by one"])
+@IN_EACH_FORM_BY_EACH_PATH
 def test_rows_of_another_server_between_those_of_one_go_by_their_own(
-    fewest_located: int, monkeypatch: pytest.MonkeyPatch
+    settings: KafkaSettings, fewest_located: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(located_batches, "FEWEST_LOCATED", fewest_located)
-    key, value = _row(13, 106, ("id", "a"))
+    key, value = row_message(13, 106, ("id", "a"))
     other = key, (value or b"").replace(b'"server_id":3', b'"server_id":4')
     rows = [*_rows(11, 12), other, *_rows(21, second=107)]
     steps: list[list[Any]] = [
-        [(STATED, CREATED, _stated(20, 104, "TRUNCATE TABLE t"))],
+        [(STATED, CREATED, statement_message(20, 104, "TRUNCATE TABLE t"))],
         [("t0", *rows)],
     ]
     # That of the other server was written later than the statement, for all that its time says.
-    assert {1: [13, 21]} == list(_plans(*steps))[-1]
+    assert {1: [13, 21]} == list(_plans(*steps, settings=settings))[-1]
 
 
 def test_what_is_read_once_more_has_its_statements_though_the_history_has_later_ones() -> None:
@@ -557,11 +526,11 @@ def test_what_is_read_once_more_has_its_statements_though_the_history_has_later_
 def test_seconds_of_a_snapshot_say_where_its_rows_are_among_statements_with_microseconds_but_in_their_own() -> None:
     order = SourceOrder()
     order.state(_place(200, gtid="uuid:50"), 100 * S + 7, "dbz:0:0")
-    copied = place_of(_compact({"source": _source(51, 900, 0), "op": "r"}))
+    copied = place_of(compact({"source": source_at(51, 900, 0), "op": "r"}))
     assert copied is not None
     # A snapshot of another replica stands before, and was read later.
     assert [99 * S, 100 * S, 101 * S] == [_moment(order, copied, second * S) for second in (99, 100, 101)]
-    behind = place_of(_compact({"source": _source(201, 100, 0), "op": "r"}))
+    behind = place_of(compact({"source": source_at(201, 100, 0), "op": "r"}))
     assert behind is not None
     assert 100 * S + 7 == _moment(order, behind, 100 * S)
 
@@ -570,17 +539,17 @@ def _of_table(table: str, message: Message) -> Message:
     key, value = message
     found = json.loads(value or b"")
     found["payload"]["source"]["table"] = table
-    return key, _compact(found)
+    return key, compact(found)
 
 
-NOTHING_DROPPED = _stated(12, 105, "DROP TABLE IF EXISTS u")
-U_MADE = _stated(13, 105, "CREATE TABLE u (id INT PRIMARY KEY, a INT)")
+NOTHING_DROPPED = statement_message(12, 105, "DROP TABLE IF EXISTS u")
+U_MADE = statement_message(13, 105, "CREATE TABLE u (id INT PRIMARY KEY, a INT)")
 
 
 def test_a_statement_that_had_nothing_to_do_is_not_executed_when_the_same_scan_has_it_again() -> None:
-    altered = _stated(16, 107, "ALTER TABLE u ADD COLUMN b INT")
+    altered = statement_message(16, 107, "ALTER TABLE u ADD COLUMN b INT")
     rows = [
-        _of_table("u", _row(number, second, columns))
+        _of_table("u", row_message(number, second, columns))
         for number, second, columns in (
             (14, 106, ("id", "a")),
             (15, 106, ("id", "a")),
@@ -593,7 +562,7 @@ def test_a_statement_that_had_nothing_to_do_is_not_executed_when_the_same_scan_h
 
 @pytest.mark.parametrize("goes_on", [True, False])
 def test_a_scan_takes_each_statement_of_a_place_once(goes_on: bool) -> None:
-    both = [_stated(12, 105, f"DROP TABLE IF EXISTS {name}") for name in ("u", "v")]
+    both = [statement_message(12, 105, f"DROP TABLE IF EXISTS {name}") for name in ("u", "v")]
     settings = KafkaSettings(brokers="", topics=("t0",), schema_topic=STATED)
     scan = TopicScan({(STATED, 0): (0, 7)}, settings, order=SourceOrder(goes_on=goes_on))
     scan.take((STATED, 0), batch_of([CREATED, *both, U_MADE, *both, U_MADE]))
@@ -619,7 +588,7 @@ def test_a_statement_of_another_replica_stands_by_its_microseconds(known: int) -
         assert time_us == _moment(order, _words(number, 0, gtid=f"uuid:{transaction}"), time_us)
     assert order.has(_words(90, 200))
     # A snapshot tells seconds.
-    copied = place_of(_compact({"source": _source(91, 0, 0), "op": "r"}))
+    copied = place_of(compact({"source": source_at(91, 0, 0), "op": "r"}))
     assert copied is not None
     assert 201 * S == _moment(order, copied, 201 * S)
     with pytest.raises(SourceError, match="either side"):
@@ -658,16 +627,17 @@ def _told_by_microsecond(message: Message, time_us: int, gtid: str) -> Message:
     found = json.loads(value or b"")
     source = found.get("payload", found)["source"]
     source |= {"ts_ms": time_us // 1000, "ts_us": time_us, "gtid": gtid}
-    return key, _compact(found)
+    return key, compact(found)
 
 
-def test_rows_are_on_their_side_of_a_statement_that_another_replica_tells() -> None:
+@IN_EACH_FORM
+def test_rows_are_on_their_side_of_a_statement_that_another_replica_tells(settings: KafkaSettings) -> None:
     sql = "ALTER TABLE t RENAME COLUMN a TO b", "DROP TABLE t"
     first = _told_by_microsecond(CREATED, 90 * S + 1, "uuid:40")
-    renamed = _told_by_microsecond(_stated(500, 100, sql[0]), 100 * S + 7, "uuid:50")
-    dropped = _told_by_microsecond(_stated(90, 200, sql[1]), 200 * S + 8, "uuid:60")
+    renamed = _told_by_microsecond(statement_message(500, 100, sql[0]), 100 * S + 7, "uuid:50")
+    dropped = _told_by_microsecond(statement_message(90, 200, sql[1]), 200 * S + 8, "uuid:60")
     rows = [
-        _told_by_microsecond(_row(number, 0, ("id", column)), time_us, f"uuid:{transaction}")
+        _told_by_microsecond(row_message(number, 0, ("id", column)), time_us, f"uuid:{transaction}")
         for number, column, time_us, transaction in (
             (499, "a", 99 * S + 1, 49),
             (501, "b", 101 * S + 1, 51),
@@ -681,44 +651,86 @@ def test_rows_are_on_their_side_of_a_statement_that_another_replica_tells() -> N
             [(STATED, dropped), ("t0", *rows[2:])],
             [
                 (STATED, renamed, dropped),
-                ("t0", _told_by_microsecond(_row(92, 0, ("id", "b")), 300 * S + 1, "uuid:62")),
+                ("t0", _told_by_microsecond(row_message(92, 0, ("id", "b")), 300 * S + 1, "uuid:62")),
             ],
+            settings=settings,
         )
     )
 
 
-def _counted(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Messages whose place is looked up in their JSON, from now on."""
-    looked_up: list[bytes] = []
-
-    def loads(text: bytes) -> Any:
-        looked_up.append(text)
-        return json.loads(text)
-
-    monkeypatch.setattr(source_places, "json", SimpleNamespace(loads=loads))
-    return looked_up
+def _asked(moment: Callable[[], Any]) -> int | str:
+    """What a question for a moment is answered by: the moment, or the error."""
+    try:
+        return int(np.ravel(moment())[0])
+    except SourceError as error:
+        return str(error)
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_the_moment_of_a_row_is_the_one_that_it_has_among_others(seed: int) -> None:
+    numbers = random.Random(seed)
+    servers, domains = (3, 4) if seed % 3 == 0 else (3,), ("uuid:", "other:", "")
+
+    def told(number: int, unit_us: int) -> tuple[str | None, int]:
+        """A GTID and a time that mostly go on with places."""
+        gtid = numbers.choice(domains)
+        off = numbers.choice((0, 0, 0, 0, -7, 7))
+        late = numbers.choice((0, 0, 0, 40))
+        time_us = 100 * S + (number + off + late) * S // 4
+        return f"{gtid}{number + off}" if gtid else None, time_us // unit_us * unit_us
+
+    order, units = SourceOrder(), (S,) if seed % 2 else (1, 1, S)
+    for number in sorted(numbers.sample(range(20, 90), 8)):
+        gtid, time_us = told(number, numbers.choice(units))
+        place = _place(number, numbers.choice(servers), gtid)
+        with contextlib.suppress(SourceError):
+            order.state(place, time_us + (numbers.choice(units) == 1), "dbz:0:0")
+    answers = list[int | str]()
+    for number in numbers.choices(range(10, 100), k=60):
+        gtid, time_us = told(number, numbers.choice(units))
+        words = _words(number, 0, numbers.choice((*servers, 0, 9)), gtid)
+        words = numbers.choice((words, words, words, list(NO_PLACE), [*words[:4], 0, 0]))
+        newest = numbers.choice((None, lambda: NOTHING, partial(Newest, words[4], 50, 0, 100 * S)))
+        answers.append(_asked(partial(order.moment, words, time_us, "t:0", newest)))
+        several = np.array([words], np.int64), np.array([time_us], np.int64)
+        assert answers[-1] == _asked(partial(order.moments, *several, "t:0", newest))
+    assert len(set(answers)) > 5
+
+
+def _scan_of(name: str, messages: list[Message], order: SourceOrder) -> tuple[TopicScan, list[Message]]:
+    """A scan of messages of one partition, and these as the format *name* has them."""
+    registered = RegisteredEvents(name)
+    made = [registered.message(each) for each in messages]
+    settings = KafkaSettings(brokers="", topics=("t0",), schema_topic=STATED, format=name)
+    return TopicScan({("t0", 0): (0, len(made))}, settings, registered.writers, order=order), made
+
+
+@pytest.mark.parametrize("name", ["debezium_json", "debezium_avro"])
 @pytest.mark.parametrize("kind", ["snapshot", "without GTIDs", "with GTIDs"])
 def test_places_of_rows_that_follow_each_other_are_found_without_looking_at_each(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    statements = [_stated(2000, 102, "TRUNCATE TABLE elsewhere")]
     rows = [_copied(12, 100 + number // 100, number) for number in range(300)]
     if kind != "snapshot":
-        rows = [_row(number, 101, ("id", "a")) for number in range(300, 600)]
+        rows = [row_message(number, 101, ("id", "a")) for number in range(300, 600)]
     if kind == "with GTIDs":
         rows = [_told_by_microsecond(row, 101 * S + number, f"uuid:{number}") for number, row in enumerate(rows)]
-    settings = KafkaSettings(brokers="", topics=("t0",), schema_topic=STATED)
-    scan = TopicScan({(STATED, 0): (0, 1), ("t0", 0): (0, len(rows))}, settings)
-    scan.take((STATED, 0), batch_of(statements))
-    looked_up = _counted(monkeypatch)
-    scan.take(("t0", 0), batch_of(rows))
+    scan, messages = _scan_of(name, rows, SourceOrder([(102 * S, str(_place(2000)))]))
+    looked_up: list[bytes] = []
+    payload_of = scan._sent.payload
+
+    def counted(value: bytes) -> Any:
+        looked_up.append(value)
+        return payload_of(value)
+
+    monkeypatch.setattr(scan, "_sent", scan._sent._replace(payload=counted))
+    monkeypatch.setattr(scan._statements, "_payload_of", counted)
+    scan.take(("t0", 0), batch_of(messages))
     assert 1 <= len(looked_up) < 10
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("name", ["debezium_json", "debezium_json_schemaless"])
+@pytest.mark.parametrize("name", ["debezium_json", "debezium_json_schemaless", "debezium_avro"])
 def test_places_are_the_same_whether_rows_are_located_or_looked_at_one_by_one(
     name: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -731,15 +743,24 @@ def test_places_are_the_same_whether_rows_are_located_or_looked_at_one_by_one(
         if numbers.random() < 0.3:
             messages.append(_copied(numbers.choice((12, 13, 120)), 100, number))
             continue
-        key, value = _row(number, 101, ("id", "a"))
+        key, value = row_message(number, 101, ("id", "a"))
         found = json.loads(value or b"")
         found["payload"]["source"] |= {"server_id": server, "gtid": f"{gtid}{number}" if gtid else None}
         if numbers.random() < 0.1:
-            found["payload"]["source"]["file"] = numbers.choice(("no number", "mysql-bin.000007", "caf\u00e9.000001"))
-        messages.append((key, _compact(found)))
+            files = (
+                "no number",
+                "mysql-bin.000007",
+                "caf\u00e9.000001",
+                "binlog.2147483648",
+                "binlog.999999999999999999",
+            )
+            found["payload"]["source"]["file"] = numbers.choice(files)
+        if numbers.random() < 0.05:
+            found["payload"]["source"]["pos"] = numbers.choice((-1, (1 << 63) - 1))
+        messages.append((key, compact(found)))
     if name == "debezium_json_schemaless":
         messages = [
-            (_compact(json.loads(key or b"")["payload"]), _compact(json.loads(value or b"")["payload"]))
+            (compact(json.loads(key or b"")["payload"]), compact(json.loads(value or b"")["payload"]))
             for key, value in messages
         ]
     found_words: list[NDArray[np.int64]] = []
@@ -749,20 +770,45 @@ def test_places_are_the_same_whether_rows_are_located_or_looked_at_one_by_one(
         return times_us
 
     monkeypatch.setattr(SourceOrder, "moments", noted)
-    order = SourceOrder([(1, str(_place(1)))])
-    settings = KafkaSettings(brokers="", topics=("t0",), schema_topic=STATED, format=name)
-    scan = TopicScan({("t0", 0): (0, len(messages))}, settings, order=order)
-    monkeypatch.setattr(scan, "_moment_us", lambda *_: 1)
+    scan, sent = _scan_of(name, messages, SourceOrder([(1, str(_place(1)))]))
+    monkeypatch.setattr(scan._statements, "_moment_us", lambda *_: 1)
     monkeypatch.setattr(Crossings, "of", lambda *_: [])
-    scan.take(("t0", 0), batch_of(messages))
+    scan.take(("t0", 0), batch_of(sent))
     expected = [list(place_of(value or b"") or NO_PLACE) for _, value in messages]
     # What tells no schema is inferred from a message that is read alone.
     assert expected[int(name == "debezium_json_schemaless") :] == np.concatenate(found_words).tolist()
 
 
+NO_SERVERS = [{"file": "binlog.2147483648"}, {"file": "binlog.999999999999999999"}, {"pos": 1 << 63}, {"pos": 10**30}]
+
+
+@pytest.mark.parametrize("strange", NO_SERVERS, ids=str)
+@pytest.mark.parametrize("name", ["debezium_json", "debezium_json_schema"])
+def test_a_row_at_a_place_that_no_server_has_goes_by_its_time(name: str, strange: dict[str, Any]) -> None:
+    key, value = row_message(11, 102, ("id", "a"))
+    found = json.loads(value or b"")
+    found["payload"]["source"] |= {"gtid": "uuid:7", **strange}
+    for second, is_refused in ((102, True), (103, False)):
+        found["payload"]["source"]["ts_ms"] = 1000 * second
+        scan, messages = _scan_of(name, [(key, compact(found))], SourceOrder([(102 * S, str(_place(2000)))]))
+        with pytest.raises(SourceError, match="of one second") if is_refused else contextlib.nullcontext():
+            scan.take(("t0", 0), batch_of(messages))
+    assert [103 * S] == [moment_us for moment_us, _ in scan.found]
+
+
+@pytest.mark.parametrize("strange", NO_SERVERS, ids=str)
+def test_a_statement_at_a_place_that_no_server_has_is_placed_by_its_time(strange: dict[str, Any]) -> None:
+    told = {"source": source_at(10, 100) | strange, "databaseName": "shop", "ddl": MADE}
+    scan = TopicScan({(STATED, 0): (0, 1)}, SETTINGS)
+    with pytest.raises(SourceError, match="placed by their time"):
+        scan.take((STATED, 0), batch_of([(None, compact(told))]))
+
+
 def test_a_row_of_a_dropped_table_that_is_sent_again_takes_no_later_rows_along() -> None:
-    anew = [_stated(14, 104, "DROP TABLE t"), _stated(15, 105, MADE)]
-    again = [_row(number, second, ("id", "a")) for number, second in ((13, 103), (16, 106), (17, 107), (18, 107))]
+    anew = [statement_message(14, 104, "DROP TABLE t"), statement_message(15, 105, MADE)]
+    again = [
+        row_message(number, second, ("id", "a")) for number, second in ((13, 103), (16, 106), (17, 107), (18, 107))
+    ]
     steps: list[list[Any]] = [
         [(STATED, CREATED), ("t0", *_rows(12, 13, second=103))],
         [(STATED, *anew), ("t0", *_rows(16, second=106))],
@@ -775,12 +821,12 @@ def test_a_row_of_a_dropped_table_that_is_sent_again_takes_no_later_rows_along()
 def _ticdc(second: int, key: int, column: str = "a") -> Message:
     row = {"id": str(key), column: "1"}
     told = {"database": "shop", "table": "t", "type": "INSERT", "isDdl": False, "es": 1000 * second, "pkNames": ["id"]}
-    return None, _compact({**told, "mysqlType": {"id": "int", column: "int"}, "data": [row], "old": None})
+    return None, compact({**told, "mysqlType": {"id": "int", column: "int"}, "data": [row], "old": None})
 
 
 def _ticdc_ddl(second: int, sql: str) -> Message:
     told = {"database": "shop", "table": "t", "type": "QUERY", "isDdl": True, "es": 1000 * second, "sql": sql}
-    return None, _compact({**told, "data": None, "old": None})
+    return None, compact({**told, "data": None, "old": None})
 
 
 @pytest.mark.parametrize("name", ["canal_json", "ticdc_canal_json"])
@@ -825,13 +871,13 @@ def test_a_row_of_a_renamed_table_that_comes_by_another_partition_stays_with_it(
 def test_rows_of_a_table_that_stopped_in_an_earlier_plan_are_none_of_the_table_that_gets_its_name(
     anew: tuple[str, ...], limit_bytes: int | None, others: str
 ) -> None:
-    made = [_stated(10, 101, MADE), _stated(11, 102, "CREATE TABLE u (id INT PRIMARY KEY, a INT)")]
+    made = [statement_message(10, 101, MADE), statement_message(11, 102, "CREATE TABLE u (id INT PRIMARY KEY, a INT)")]
     steps: list[list[Any]] = [
         [(STATED, *made), ("t0", *_rows(12, second=103))],
-        [(STATED, _stated(13, 104, "ALTER TABLE t FROBNICATE"))],
+        [(STATED, statement_message(13, 104, "ALTER TABLE t FROBNICATE"))],
         [("t0", *_rows(14, second=105))],
         [
-            (STATED, *(_stated(20 + at, 110, sql) for at, sql in enumerate(anew))),
+            (STATED, *(statement_message(20 + at, 110, sql) for at, sql in enumerate(anew))),
             ("t0", *_rows(15, 16, second=106)),
             (others, *_rows(30, second=112)),
         ],
@@ -855,15 +901,15 @@ def test_a_table_that_gets_the_name_of_a_stopped_one_goes_on_and_the_stopped_one
     sql: str, name: str, late: bool, limit_bytes: int | None
 ) -> None:
     steps: list[list[Any]] = [
-        [(STATED, _stated(10, 101, MADE), _stated(11, 102, U)), ("t0", *_rows(12, second=103))],
-        [("u0", _of_table("u", _row(13, 103, ("id", "a"))))],
-        [(STATED, _stated(14, 104, "ALTER TABLE t FROBNICATE"))],
+        [(STATED, statement_message(10, 101, MADE), statement_message(11, 102, U)), ("t0", *_rows(12, second=103))],
+        [("u0", _of_table("u", row_message(13, 103, ("id", "a"))))],
+        [(STATED, statement_message(14, 104, "ALTER TABLE t FROBNICATE"))],
         [
-            (STATED, _stated(20, 110, sql)),
+            (STATED, statement_message(20, 110, sql)),
             ("t0", *_rows(15, 16, second=106), *_rows(30, second=112)),
-            (f"{name}0", _of_table(name, _row(31, 113, ("id", "a")))),
+            (f"{name}0", _of_table(name, row_message(31, 113, ("id", "a")))),
         ],
-        [("t0", *_rows(32, second=114)), (f"{name}0", _of_table(name, _row(33, 115, ("id", "a"))))],
+        [("t0", *_rows(32, second=114)), (f"{name}0", _of_table(name, row_message(33, 115, ("id", "a"))))],
     ]
     if late:
         steps.append([("t2", *_rows(17, second=107), *_rows(34, second=116))])
@@ -878,11 +924,11 @@ def test_a_table_that_gets_the_name_of_a_stopped_one_goes_on_and_the_stopped_one
 @pytest.mark.parametrize("sql", ["RENAME TABLE t TO v, u TO t", "RENAME TABLE t TO tmp, u TO t, tmp TO u"])
 def test_a_table_stops_that_gets_the_name_of_a_stopped_one_later_than_its_first_rows(sql: str) -> None:
     steps: list[list[Any]] = [
-        [(STATED, _stated(10, 101, MADE), _stated(11, 102, U)), ("t0", *_rows(12, second=103))],
-        [("u0", _of_table("u", _row(13, 103, ("id", "a"))))],
-        [(STATED, _stated(14, 104, "ALTER TABLE t FROBNICATE"))],
+        [(STATED, statement_message(10, 101, MADE), statement_message(11, 102, U)), ("t0", *_rows(12, second=103))],
+        [("u0", _of_table("u", row_message(13, 103, ("id", "a"))))],
+        [(STATED, statement_message(14, 104, "ALTER TABLE t FROBNICATE"))],
         [("t0", *_rows(30, second=112))],
-        [(STATED, _stated(20, 110, sql))],
+        [(STATED, statement_message(20, 110, sql))],
         [("t0", *_rows(32, second=114))],
     ]
     *found, stopped = _plans(*steps)
@@ -892,19 +938,19 @@ def test_a_table_stops_that_gets_the_name_of_a_stopped_one_later_than_its_first_
 
 def test_a_table_gets_the_name_of_one_that_no_message_has_told() -> None:
     steps: list[list[Any]] = [
-        [(STATED, _stated(11, 102, U)), ("u0", _of_table("u", _row(13, 103, ("id", "a"))))],
-        [(STATED, _stated(20, 110, "RENAME TABLE t TO v, u TO t"))],
-        [("t0", *_rows(32, second=114)), ("v0", _of_table("v", _row(33, 115, ("id", "a"))))],
+        [(STATED, statement_message(11, 102, U)), ("u0", _of_table("u", row_message(13, 103, ("id", "a"))))],
+        [(STATED, statement_message(20, 110, "RENAME TABLE t TO v, u TO t"))],
+        [("t0", *_rows(32, second=114)), ("v0", _of_table("v", row_message(33, 115, ("id", "a"))))],
     ]
     assert [{1: [13]}, {1: [32], 2: [33]}] == [each for each in _plans(*steps) if each]
 
 
 def test_a_table_goes_that_is_dropped_together_with_a_stopped_one() -> None:
     steps: list[list[Any]] = [
-        [(STATED, _stated(10, 101, MADE), _stated(11, 102, U)), ("t0", *_rows(12, second=103))],
-        [(STATED, _stated(14, 104, "ALTER TABLE t FROBNICATE"))],
-        [(STATED, _stated(20, 110, "DROP TABLE t, u"), _stated(21, 111, U))],
-        [("u0", _of_table("u", _row(33, 115, ("id", "a"))))],
+        [(STATED, statement_message(10, 101, MADE), statement_message(11, 102, U)), ("t0", *_rows(12, second=103))],
+        [(STATED, statement_message(14, 104, "ALTER TABLE t FROBNICATE"))],
+        [(STATED, statement_message(20, 110, "DROP TABLE t, u"), statement_message(21, 111, U))],
+        [("u0", _of_table("u", row_message(33, 115, ("id", "a"))))],
     ]
     *found, stopped = _plans(*steps)
     assert [{1: [12]}, {3: [33]}] == [each for each in found if each]
@@ -914,15 +960,15 @@ def test_a_table_goes_that_is_dropped_together_with_a_stopped_one() -> None:
 @pytest.mark.parametrize("limit_bytes", [None, 300])
 def test_a_name_that_a_stopped_table_had_for_a_while_can_be_that_of_another_one(limit_bytes: int | None) -> None:
     def rows(*keys_at: tuple[int, int]) -> list[Message]:
-        return [_of_table("v", _row(key, second, ("id", "a"))) for key, second in keys_at]
+        return [_of_table("v", row_message(key, second, ("id", "a"))) for key, second in keys_at]
 
     steps: list[list[Any]] = [
-        [(STATED, _stated(10, 101, MADE), _stated(11, 102, U)), ("t0", *_rows(12, second=103))],
-        [(STATED, _stated(14, 104, "ALTER TABLE t FROBNICATE"))],
-        [(STATED, _stated(20, 110, "RENAME TABLE t TO v"))],
+        [(STATED, statement_message(10, 101, MADE), statement_message(11, 102, U)), ("t0", *_rows(12, second=103))],
+        [(STATED, statement_message(14, 104, "ALTER TABLE t FROBNICATE"))],
+        [(STATED, statement_message(20, 110, "RENAME TABLE t TO v"))],
         [("v0", *rows((21, 111)))],
         [
-            (STATED, _stated(30, 115, "RENAME TABLE v TO w, u TO v")),
+            (STATED, statement_message(30, 115, "RENAME TABLE v TO w, u TO v")),
             ("v0", *rows((22, 112), (31, 116), (32, 117))),
         ],
         [("v1", *rows((23, 113), (33, 118)))],
@@ -939,12 +985,19 @@ def test_rows_under_a_name_are_not_those_of_the_table_that_had_it_before_one_tha
     sql: str, at_once: bool
 ) -> None:
     def rows(table: str, *keys: int) -> list[Any]:
-        return ["t0", *(_of_table(table, _row(key, 100 + key, ("id", "a"))) for key in keys)]
+        return ["t0", *(_of_table(table, row_message(key, 100 + key, ("id", "a"))) for key in keys)]
 
     steps: list[list[Any]] = [
-        [(STATED, _stated(10, 101, MADE), _stated(11, 102, U)), rows("t", 12)],
-        [(STATED, _stated(14, 104, "ALTER TABLE t FROBNICATE"))],
-        [rows("u", 15), (STATED, _stated(20, 120, sql)), rows("u", 21), rows("v", 22), rows("u", 23), rows("v", 24)],
+        [(STATED, statement_message(10, 101, MADE), statement_message(11, 102, U)), rows("t", 12)],
+        [(STATED, statement_message(14, 104, "ALTER TABLE t FROBNICATE"))],
+        [
+            rows("u", 15),
+            (STATED, statement_message(20, 120, sql)),
+            rows("u", 21),
+            rows("v", 22),
+            rows("u", 23),
+            rows("v", 24),
+        ],
     ]
     if not at_once:
         steps[2:] = [steps[2][:2], steps[2][2:4], steps[2][4:]]
@@ -957,13 +1010,13 @@ def test_rows_under_a_name_are_not_those_of_the_table_that_had_it_before_one_tha
 def test_rows_of_a_table_that_stopped_are_told_where_another_gets_its_name_without_any(
     limit_bytes: int | None,
 ) -> None:
-    of_u = [_of_table("u", _row(key, 100 + key, ("id", "a"))) for key in (15, 18)]
+    of_u = [_of_table("u", row_message(key, 100 + key, ("id", "a"))) for key in (15, 18)]
     steps: list[list[Any]] = [
-        [(STATED, _stated(10, 101, MADE), _stated(11, 102, U)), ("t0", *_rows(12, second=103))],
-        [(STATED, _stated(14, 104, "ALTER TABLE t FROBNICATE"))],
+        [(STATED, statement_message(10, 101, MADE), statement_message(11, 102, U)), ("t0", *_rows(12, second=103))],
+        [(STATED, statement_message(14, 104, "ALTER TABLE t FROBNICATE"))],
         [
             ("t0", of_u[0], *_rows(16, second=116)),
-            (STATED, _stated(20, 120, "RENAME TABLE t TO v, u TO t")),
+            (STATED, statement_message(20, 120, "RENAME TABLE t TO v, u TO t")),
             ("t0", of_u[1]),
         ],
         [("t0", *_rows(31, second=131))],
@@ -981,11 +1034,11 @@ def test_a_renamed_table_goes_on_where_one_that_is_not_known_gets_its_name(
 ) -> None:
     of_t, of_v = topics
     steps: list[list[Any]] = [
-        [(STATED, _stated(10, 101, MADE)), ("t0", *_rows(12, second=103))],
-        [(STATED, _stated(20, 110, "RENAME TABLE t TO v, never TO t"))],
-        [(of_v, _of_table("v", _row(31, 113, ("id", "a")))), (of_t, *_rows(32, second=114))],
-        [(of_v, _of_table("v", _row(33, 115, ("id", "a"))))],
-        [(of_t, *_rows(34, second=116)), (of_v, _of_table("v", _row(35, 117, ("id", "a"))))],
+        [(STATED, statement_message(10, 101, MADE)), ("t0", *_rows(12, second=103))],
+        [(STATED, statement_message(20, 110, "RENAME TABLE t TO v, never TO t"))],
+        [(of_v, _of_table("v", row_message(31, 113, ("id", "a")))), (of_t, *_rows(32, second=114))],
+        [(of_v, _of_table("v", row_message(33, 115, ("id", "a"))))],
+        [(of_t, *_rows(34, second=116)), (of_v, _of_table("v", row_message(35, 117, ("id", "a"))))],
     ]
     if sent_again:
         steps[1].append(("t0", *_rows(13, second=105)))
@@ -1006,17 +1059,19 @@ def test_a_renamed_table_goes_on_where_one_that_is_not_known_gets_its_name(
 def test_a_statement_given_for_a_stopped_table_that_was_renamed_brings_its_rows(
     sql: str, name: str, table: str, given: str, rows: dict[int, list[int]]
 ) -> None:
-    stated = [_stated(10, 101, MADE), _stated(11, 102, U), _stated(14, 104, "ALTER TABLE t FROBNICATE")]
-    log = Log(random.Random(0), 0)
-    log.events = [((STATED, 0), each) for each in (*stated, _stated(20, 110, sql))]
+    stated = [
+        statement_message(10, 101, MADE),
+        statement_message(11, 102, U),
+        statement_message(14, 104, "ALTER TABLE t FROBNICATE"),
+    ]
+    log = SourceLog(random.Random(0), 0)
+    log.events = [((STATED, 0), each) for each in (*stated, statement_message(20, 110, sql))]
     log.events += [(("t0", 0), each) for each in (*_rows(12, second=103), *_rows(15, second=106))]
-    log.events += [((f"{name}0", 0), _of_table(name, _row(31, 113, ("id", "a"))))]
-    topics = Topics(log)
+    log.events += [((f"{name}0", 0), _of_table(name, row_message(31, 113, ("id", "a"))))]
+    reader, topics = reader_of(SETTINGS, log)
     topics.send(len(log.events))
-    reader = KafkaReader(SETTINGS)
-    reader._client = reader._administration = topics  # type: ignore[assignment]
     with contextlib.closing(Store.open("sqlite://")) as store:
-        tracker = _tracker(reader, store)
+        tracker = tracker_of(reader, store)
         behind = tracker.catch_up()
         assert {(1, "t"), (0, name)} == {(table_id, held.table) for table_id, held, _ in store.stopped()}
         override(tracker, TableName("shop", table), given)
@@ -1042,17 +1097,19 @@ def test_a_statement_given_for_a_stopped_table_that_was_renamed_brings_its_rows(
     ids=["renamed", "made", "swapped and back"],
 )
 def test_a_statement_is_refused_for_a_table_whose_name_another_one_had_meanwhile(sqls: tuple[str, ...]) -> None:
-    stated = [_stated(10, 101, MADE), _stated(11, 102, U), _stated(14, 104, "ALTER TABLE t FROBNICATE")]
-    log = Log(random.Random(0), 0)
+    stated = [
+        statement_message(10, 101, MADE),
+        statement_message(11, 102, U),
+        statement_message(14, 104, "ALTER TABLE t FROBNICATE"),
+    ]
+    log = SourceLog(random.Random(0), 0)
     log.events = [((STATED, 0), each) for each in stated]
-    log.events += [((STATED, 0), _stated(20 + number, 110 + number, sql)) for number, sql in enumerate(sqls)]
+    log.events += [((STATED, 0), statement_message(20 + number, 110 + number, sql)) for number, sql in enumerate(sqls)]
     log.events += [(("t0", 0), each) for each in (*_rows(12, second=103), *_rows(15, second=106))]
-    topics = Topics(log)
+    reader, topics = reader_of(SETTINGS, log)
     topics.send(len(log.events))
-    reader = KafkaReader(SETTINGS)
-    reader._client = reader._administration = topics  # type: ignore[assignment]
     with contextlib.closing(Store.open("sqlite://")) as store:
-        tracker = _tracker(reader, store)
+        tracker = tracker_of(reader, store)
         tracker.catch_up()
         stopped = store.stopped()
         with pytest.raises(UnknownTable, match="had the stopped one's name meanwhile"):
@@ -1066,15 +1123,15 @@ def _joined(plans: list[dict[int, list[int]]]) -> dict[int, list[int]]:
 
 def _truncate(number: int, second: int) -> Message:
     """As Debezium tells it among rows, with ``skipped.operations=none``."""
-    _, value = _row(number, second, ("id", "a"))
+    _, value = row_message(number, second, ("id", "a"))
     message = json.loads(value or b"")
     message["payload"] |= {"op": "t", "before": None, "after": None}
-    return None, _compact(message)
+    return None, compact(message)
 
 
 @pytest.mark.parametrize("others", [0, 1])
 def test_a_truncate_among_rows_does_not_overtake_a_statement_that_waits(others: int) -> None:
-    statements = [CREATED, _stated(13, 103, SWAPPED)]
+    statements = [CREATED, statement_message(13, 103, SWAPPED)]
     rows = [*_rows(11, second=101), _truncate(15, 105), *_rows(16, second=106)]
     ranges = {(STATED, 0): (0, 2), ("t0", 0): (0, 3)} | ({("t1", 0): (0, 9)} if others else {})
     scan = TopicScan(ranges, SETTINGS)
@@ -1084,34 +1141,43 @@ def test_a_truncate_among_rows_does_not_overtake_a_statement_that_waits(others: 
     assert ({(STATED, 0): 1, ("t0", 0): 1, ("t1", 0): 0} if others else None) == scan.waiting_ends()
 
 
-def test_a_truncate_among_rows_stands_where_the_log_has_it_among_statements_of_its_second() -> None:
-    renamed = _stated(15, 101, "RENAME TABLE t TO old, u TO t")
-    scan = TopicScan({(STATED, 0): (0, 2), ("t0", 0): (0, 3)}, SETTINGS)
-    scan.take((STATED, 0), batch_of([CREATED, renamed]))
-    scan.take(("t0", 0), batch_of([*_rows(11, second=101), _truncate(13, 101), _truncate(17, 101)]))
+@IN_EACH_FORM
+def test_a_truncate_among_rows_stands_where_the_log_has_it_among_statements_of_its_second(
+    settings: KafkaSettings,
+) -> None:
+    renamed = statement_message(15, 101, "RENAME TABLE t TO old, u TO t")
+    registered = RegisteredEvents(settings.format)
+    scan = TopicScan({(STATED, 0): (0, 2), ("t0", 0): (0, 3)}, settings, registered.writers)
+    scan.take((STATED, 0), batch_of([registered.message(each) for each in (CREATED, renamed)]))
+    rows = [*_rows(11, second=101), _truncate(13, 101), _truncate(17, 101)]
+    scan.take(("t0", 0), batch_of([registered.message(each) for each in rows]))
     assert [(STATED, 0), ("t0", 0), ("t0", 1), (STATED, 1), ("t0", 2)] == [
         (item.place.file.partition(":")[0], item.place.offset) for item in scan.in_order()
     ]
 
 
 def _without_schema(message: Message) -> Message:
-    return tuple(text and _compact(json.loads(text)["payload"]) for text in message)  # type: ignore[return-value]
+    return tuple(text and compact(json.loads(text)["payload"]) for text in message)  # type: ignore[return-value]
 
 
 SCHEMALESS = replace(SETTINGS, format="debezium_json_schemaless")
 
 
-@pytest.mark.parametrize("settings", [SETTINGS, SCHEMALESS], ids=["schemas", "schemaless"])
+@pytest.mark.parametrize(
+    "settings",
+    [SETTINGS, SCHEMALESS, IN_AVRO, IN_JSON_SCHEMA],
+    ids=["schemas", "schemaless", "Avro", "JSON Schema"],
+)
 def test_a_truncate_among_rows_is_executed_once_though_a_statement_of_its_second_comes_before_it_is_sent_again(
     settings: KafkaSettings,
 ) -> None:
     first = [*_rows(11, second=100), _truncate(13, 101), *_rows(14, second=101), _truncate(15, 101)]
-    last = [_truncate(15, 101), _row(17, 102, ("id", "b"))]
+    last = [_truncate(15, 101), row_message(17, 102, ("id", "b"))]
     if settings is SCHEMALESS:
         first, last = ([_without_schema(each) for each in messages] for messages in (first, last))
     steps: list[list[Any]] = [
         [(STATED, CREATED), ("t0", *first)],
-        [(STATED, _stated(16, 101, "ALTER TABLE t RENAME COLUMN a TO b"))],
+        [(STATED, statement_message(16, 101, "ALTER TABLE t RENAME COLUMN a TO b"))],
         [("t0", *last)],
     ]
     executed = list[str]()
@@ -1125,9 +1191,9 @@ def test_a_column_that_was_renamed_is_told_no_more_by_rows_without_schemas(
     kind: str, fewest_located: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(located_batches, "FEWEST_LOCATED", fewest_located)
-    renamed = _stated(15, 101, "ALTER TABLE t RENAME COLUMN a TO b")
+    renamed = statement_message(15, 101, "ALTER TABLE t RENAME COLUMN a TO b")
     before, after = (
-        [_without_schema(_row(number, 101, ("id", column))) for number in numbers]
+        [_without_schema(row_message(number, 101, ("id", column))) for number in numbers]
         for numbers, column in (((11, 12, 13), "a"), (range(16, 30), "b"))
     )
     if kind == "a tombstone between":
@@ -1148,8 +1214,8 @@ def test_messages_of_a_plan_that_ends_before_a_statement_are_kept_though_there_i
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rows = {"t0": _rows(11, 14), "t1": _rows(12, 15)}
-    log = Log(random.Random(0), 0)
-    statements = [CREATED, _stated(13, 105, "ALTER TABLE t RENAME COLUMN a TO b")]
+    log = SourceLog(random.Random(0), 0)
+    statements = [CREATED, statement_message(13, 105, "ALTER TABLE t RENAME COLUMN a TO b")]
     log.events = [((STATED, 0), each) for each in statements]
     log.events += [((topic, 0), each) for topic, of_topic in rows.items() for each in of_topic]
     topics = Topics(log)
@@ -1182,7 +1248,7 @@ def test_rows_behind_reset_master_are_not_taken_for_those_that_a_truncate_has_em
     def told(message: Message, second: int, number: int) -> Message:
         return _told_by_microsecond(message, second * S + 1, f"uuid:{number}")
 
-    truncated = told(_stated(500, 0, "TRUNCATE TABLE t"), 200, 50)
+    truncated = told(statement_message(500, 0, "TRUNCATE TABLE t"), 200, 50)
     plans = _plans(
         [(STATED, told(CREATED, 100, 10), truncated), ("t0", told(_rows(501)[0], 201, 51))],
         [("t0", told(_rows(12)[0], 900, transaction))],
@@ -1199,14 +1265,14 @@ def _with_gtid(message: Message, gtid: str) -> Message:
     key, value = message
     found = json.loads(value or b"")
     found.get("payload", found)["source"]["gtid"] = gtid
-    return key, _compact(found)
+    return key, compact(found)
 
 
 @pytest.mark.parametrize("behind", [0, 1], ids=["one plan", "another plan"])
 def test_rows_of_a_log_that_counts_its_transactions_anew_are_refused_where_seconds_are_told(behind: int) -> None:
-    made = _with_gtid(CREATED, "0-3-10"), _with_gtid(_stated(502, 102, "TRUNCATE TABLE t"), "0-3-50")
+    made = _with_gtid(CREATED, "0-3-10"), _with_gtid(statement_message(502, 102, "TRUNCATE TABLE t"), "0-3-50")
     told = ((501, 101, 49), (503, 103, 51), (12, 900, 12))
-    rows = [_with_gtid(_row(number, second, ("id", "a")), f"0-3-{seq}") for number, second, seq in told]
+    rows = [_with_gtid(row_message(number, second, ("id", "a")), f"0-3-{seq}") for number, second, seq in told]
     first, second = rows[: 3 - behind], rows[3 - behind :]
     plans = _plans([(STATED, *made), ("t0", *first)], [("t0", *second)])
     if behind:
@@ -1216,16 +1282,19 @@ def test_rows_of_a_log_that_counts_its_transactions_anew_are_refused_where_secon
 
 
 def test_rows_of_another_replica_with_gtids_that_go_on_are_read_though_their_places_are_before() -> None:
-    made = _with_gtid(CREATED, "0-3-10"), _with_gtid(_stated(502, 102, "TRUNCATE TABLE t"), "0-3-50")
+    made = _with_gtid(CREATED, "0-3-10"), _with_gtid(statement_message(502, 102, "TRUNCATE TABLE t"), "0-3-50")
     told = ((501, 101, 49), (503, 103, 51), (12, 900, 52))
-    rows = [_with_gtid(_row(number, second, ("id", "a")), f"0-3-{seq}") for number, second, seq in told]
+    rows = [_with_gtid(row_message(number, second, ("id", "a")), f"0-3-{seq}") for number, second, seq in told]
     assert {1: [12]} == list(_plans([(STATED, *made), ("t0", *rows[:2])], [("t0", *rows[2:])]))[-1]
 
 
 def test_rows_of_a_table_that_is_renamed_are_in_order_though_their_topics_are_not() -> None:
-    made = [_stated(10, 100, MADE.replace("TABLE t", "TABLE u")), _stated(13, 101, "RENAME TABLE u TO t")]
+    made = [
+        statement_message(10, 100, MADE.replace("TABLE t", "TABLE u")),
+        statement_message(13, 101, "RENAME TABLE u TO t"),
+    ]
     rows = {"t1": [_of_table("u", each) for each in _rows(11, 12)], "t0": _rows(14, 15)}
-    log = Log(random.Random(0), 0)
+    log = SourceLog(random.Random(0), 0)
     log.events = [((STATED, 0), each) for each in made]
     log.events += [((topic, 0), each) for topic, of_topic in rows.items() for each in of_topic]
     topics = Topics(log)
@@ -1233,7 +1302,7 @@ def test_rows_of_a_table_that_is_renamed_are_in_order_though_their_topics_are_no
     reader = KafkaReader(SETTINGS)
     reader._client = reader._administration = topics  # type: ignore[assignment]
     with contextlib.closing(Store.open("sqlite://")) as store:
-        tracker = _tracker(reader, store)
+        tracker = tracker_of(reader, store)
         plan = tracker.plan_after(0)
         assert plan is not None
         chunks = [chunk for planned in plan.ranges for chunk in reader.read(planned, plan.tables)]
@@ -1265,10 +1334,10 @@ def test_a_statement_behind_which_the_servers_clock_was_set_back_stands_where_it
     behind: int, sql: str
 ) -> None:
     made = _told_by_microsecond(CREATED, 100 * S + 1, "uuid:10")
-    changed = _told_by_microsecond(_stated(13, 0, sql), 106 * S + 1, "uuid:13")
+    changed = _told_by_microsecond(statement_message(13, 0, sql), 106 * S + 1, "uuid:13")
     columns = ("id", "a", "b") if "ADD" in sql else ("id", "a")
     rows = [
-        _told_by_microsecond(_row(number, 0, names), second * S + 1, f"uuid:{number}")
+        _told_by_microsecond(row_message(number, 0, names), second * S + 1, f"uuid:{number}")
         for number, names, second in ((11, ("id", "a"), 102), (12, ("id", "a"), 110), (14, columns, 107))
     ]
     rows[2] = _of_table("u", rows[2]) if "RENAME" in sql else rows[2]
@@ -1282,10 +1351,10 @@ def test_a_statement_behind_which_the_servers_clock_was_set_back_stands_where_it
 
 
 def test_a_statement_of_a_snapshot_is_before_all_that_follows_though_debeziums_clock_is_ahead() -> None:
-    told = {**_source(12, 109, 0), "snapshot": "true"}
+    told = {**source_at(12, 109, 0), "snapshot": "true"}
     made = None, json.dumps({"source": told, "databaseName": "shop", "ddl": MADE}).encode()
-    renamed = _stated(14, 103, "ALTER TABLE t RENAME COLUMN a TO b")
-    rows = [_copied(12, 109, 1), _row(13, 102, ("id", "a")), _row(15, 104, ("id", "b"))]
+    renamed = statement_message(14, 103, "ALTER TABLE t RENAME COLUMN a TO b")
+    rows = [_copied(12, 109, 1), row_message(13, 102, ("id", "a")), row_message(15, 104, ("id", "b"))]
     executed = list[str]()
     assert [{1: [1, 13, 15]}] == list(_plans([(STATED, made, renamed), ("t0", *rows)], executed=executed))
     assert ["CREATE", "ALTER"] == [sql.split()[0] for sql in executed]
@@ -1302,17 +1371,17 @@ def test_a_row_that_is_read_once_more_between_a_statement_and_one_without_an_ent
 
 
 def test_a_row_from_before_a_swap_of_columns_that_is_sent_again_has_the_columns_of_then() -> None:
-    swapped = _stated(13, 101, "ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a")
-    made = _stated(10, 100, "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)")
-    rows = [_row(number, 101, ("id", "a", "b")) for number in (12, 14, 15)]
-    log = Log(random.Random(0), 0)
+    swapped = statement_message(13, 101, "ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a")
+    made = statement_message(10, 100, "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)")
+    rows = [row_message(number, 101, ("id", "a", "b")) for number in (12, 14, 15)]
+    log = SourceLog(random.Random(0), 0)
     log.events = [((STATED, 0), made), ((STATED, 0), swapped), *((("t0", 0), each) for each in (*rows[:2], *rows))]
     topics = Topics(log)
     reader = KafkaReader(SETTINGS)
     reader._client = reader._administration = topics  # type: ignore[assignment]
     found = list[list[tuple[int, bool]]]()
     with contextlib.closing(Store.open("sqlite://")) as store:
-        tracker, number = _tracker(reader, store), 0
+        tracker, number = tracker_of(reader, store), 0
         for count in (4, 3):
             topics.send(count)
             while (plan := tracker.plan_after(number)) is not None:
@@ -1332,7 +1401,11 @@ def test_a_row_from_before_a_swap_of_columns_that_is_sent_again_has_the_columns_
 # ---- a TRUNCATE among rows of several partitions ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("settings", [SETTINGS, replace(SETTINGS, schema_topic="")], ids=["statements", "rows alone"])
+@pytest.mark.parametrize(
+    "settings",
+    [SETTINGS, replace(SETTINGS, schema_topic=""), IN_AVRO, IN_JSON_SCHEMA],
+    ids=["statements", "rows alone", "Avro", "JSON Schema"],
+)
 @pytest.mark.parametrize(
     "number, second, stops", [(21, 111, True), (21, 110, True), (14, 110, False), (14, 104, False)]
 )

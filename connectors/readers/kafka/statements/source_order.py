@@ -12,134 +12,34 @@ another log, times decide, or the run ends where these are told by the second an
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from connectors.readers.kafka.messages.source_places import SourcePlace, numbers_of
+from connectors.readers.kafka.statements.logs import StatedLog, seconds_of
+from connectors.readers.kafka.statements.refusals import (
+    NEXT_STEP,
+    begun_anew,
+    check_not_anew,
+    check_numbers,
+    check_seconds,
+)
 from historian.errors import SourceError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from connectors.readers.kafka.repeats import Newest
+    from connectors.readers.kafka.messages.source_places import Newest
 
 __all__ = ["SourceOrder"]
 
 _SECOND_US = 1_000_000
-_ANOTHER = "leave source.schema_topic out, or start another connector with a store and targets of its own"
 _FILE_AT = 32
 _WRAP = 1 << 31
 """Offsets of a file are told in 32 bits: one that falls by so much has begun anew."""
 _BOUNDS = np.iinfo(np.int64)
-
-
-class _Seconds(NamedTuple):
-    """Seconds of statements, once each and ascending: of all, and of those whose time was told so."""
-
-    all: NDArray[np.int64]
-    told: NDArray[np.int64]
-
-
-class _OfServer(NamedTuple):
-    """Of statements with GTIDs of one server the places; between which numbers of GTIDs each number of places before is, at least and at most."""
-
-    places: NDArray[np.int64]
-    least: NDArray[np.int64]
-    most: NDArray[np.int64]
-
-
-class _Columns(NamedTuple):
-    """Statements of a log, a row each, and what is looked up of them."""
-
-    places: NDArray[np.int64]
-    moments_us: NDArray[np.int64]
-    by_second: NDArray[np.bool_]
-    seconds: _Seconds
-    of_servers: dict[int, _OfServer]
-
-
-@dataclass(slots=True)
-class _Log:
-    """Statements of one log, in its order.
-
-    Attributes:
-        server, base: as of :class:`.SourcePlace`; ``unnamed``: as :attr:`.SourcePlace.unnamed_log`.
-        places: of each the place as a number; ``moments_us``; ``by_second``: whether its time was told so.
-        servers, numbers: of their transactions; 0 of a statement without GTID.
-    """
-
-    server: str
-    base: str
-    unnamed: int
-    places: list[int] = field(default_factory=list)
-    moments_us: list[int] = field(default_factory=list)
-    by_second: list[bool] = field(default_factory=list)
-    servers: list[int] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    _columns: _Columns | None = field(default=None)
-
-    @property
-    def columns(self) -> _Columns:
-        """The lists as arrays."""
-        if self._columns is None:
-            places, moments_us = np.array(self.places, np.int64), np.array(self.moments_us, np.int64)
-            by_second = np.array(self.by_second, np.bool_)
-            servers, numbers = np.array(self.servers, np.int64), np.array(self.numbers, np.int64)
-            of_servers = {}
-            for server in set(self.servers) - {0}:
-                stated = servers == server
-                of_servers[server] = _OfServer(
-                    places=places[stated],
-                    least=np.concatenate(([_BOUNDS.min], np.maximum.accumulate(numbers[stated]))),
-                    most=np.concatenate((np.minimum.accumulate(numbers[stated][::-1])[::-1], [_BOUNDS.max])),
-                )
-            self._columns = _Columns(places, moments_us, by_second, _seconds(moments_us, by_second), of_servers)
-        return self._columns
-
-    def add(self, place: SourcePlace, moment_us: int, *, by_second: bool) -> None:
-        """Adds a statement, unless one stands at its place: one statement about several tables is several ones."""
-        at = bisect_left(self.places, place.at)
-        if at == len(self.places) or self.places[at] != place.at:
-            server, number = place.transaction if place.gtid else (0, 0)
-            self._columns = None
-            self.places.insert(at, place.at)
-            self.moments_us.insert(at, moment_us)
-            self.by_second.insert(at, by_second)
-            self.servers.insert(at, server)
-            self.numbers.insert(at, number)
-
-    def is_newer(self, at: int, place: SourcePlace, time_us: int, *, by_second: bool) -> bool:
-        """Whether a statement was executed behind that of the number *at*, at whose place or before which it stands."""
-        if not (by_second or self.by_second[at]):
-            return time_us > self.moments_us[at]
-        server, number = place.transaction
-        if place.gtid and self.servers[at] == server:
-            return number > self.numbers[at]
-        return time_us // _SECOND_US > self.moments_us[at] // _SECOND_US
-
-    def came_before(self, place: SourcePlace, time_us: int, *, by_second: bool, but: Collection[int]) -> bool:
-        """Whether a statement has a lower number of a GTID than another one of its server, and is no later: that came behind it.
-
-        *but*: moments of those that say nothing.
-        """
-        server, number = place._replace(base=self.base).transaction if place.gtid else (0, 0)
-        for theirs, their_number, moment_us, told in zip(
-            self.servers, self.numbers, self.moments_us, self.by_second, strict=True
-        ):
-            unit_us = _SECOND_US if by_second or told else 1
-            is_behind = server == theirs and number < their_number and time_us // unit_us <= moment_us // unit_us
-            if server and is_behind and moment_us not in but:
-                return True
-        return False
-
-    def counts_anew(self, at: int, place: SourcePlace) -> bool:
-        """Whether a statement that is newer than those from the number *at* on has no greater number of a GTID than one of them."""
-        server, number = place.transaction if place.gtid else (0, 0)
-        behind = zip(self.servers[at:], self.numbers[at:], strict=True)
-        return any(server and server == theirs and number <= at_number for theirs, at_number in behind)
 
 
 class SourceOrder:
@@ -152,7 +52,7 @@ class SourceOrder:
 
     def __init__(self, stated: Iterable[tuple[int, str]] = (), *, goes_on: bool = True) -> None:
         self._goes_on = goes_on
-        self._logs: dict[int, _Log] = {}
+        self._logs: dict[int, StatedLog] = {}
         self._last_us = -1
         self._transactions: dict[str, int] = {}
         # Of statements at places that have another order than their times: by log and place the moments.
@@ -178,8 +78,8 @@ class SourceOrder:
             self._log_of(place).add(place, moment_us, by_second=by_second)
         return moment_us
 
-    def _log_of(self, place: SourcePlace) -> _Log:
-        return self._logs.setdefault(place.log, _Log(place.server, place.base, place.unnamed_log))
+    def _log_of(self, place: SourcePlace) -> StatedLog:
+        return self._logs.setdefault(place.log, StatedLog(place.server, place.base, place.unnamed_log))
 
     def state(self, place: SourcePlace, time_us: int, where: str) -> int | None:
         """The moment of a statement that was executed at *time_us*; the same one where it comes again.
@@ -203,7 +103,7 @@ class SourceOrder:
             return self._take(place, moment_us, by_second=by_second)
         if log.is_newer(at, place, time_us, by_second=by_second):
             if by_second or log.by_second[at] or log.counts_anew(at, place):
-                raise _begun_anew(place, where)
+                raise begun_anew(place, where)
             # Of another replica, whose files have other numbers. Microseconds are the order of rows too.
             return self._take(place, time_us, by_second=False, is_apart=True)
         if is_there:
@@ -239,7 +139,7 @@ class SourceOrder:
                 for by_second, moment_us in zip(log.by_second[at:], log.moments_us[at:], strict=True)
             )
             if log.unnamed == place.unnamed_log and is_behind:
-                raise _begun_anew(place, where)
+                raise begun_anew(place, where)
 
     def has(self, words: Sequence[int]) -> bool:
         """Whether a statement stands at a place, as :func:`.source_places.place_of` has it."""
@@ -296,8 +196,23 @@ class SourceOrder:
                     where=where,
                     expected="one server's log, whose files are numbered on; or GTIDs that go on, in rows and statements",
                     found=f"offset {int(words[mine, 4][is_anew][0])} of file {int(words[mine, 3][is_anew][0])}",
-                    next_step=_ANOTHER,
+                    next_step=NEXT_STEP,
                 )
+
+    def moment(self, words: Sequence[int], time_us: int, where: str, newest: Callable[[], Newest] | None = None) -> int:
+        """That of one row, as :meth:`moments` has it of many: sooner where all statements are of one log and nothing shows another one."""
+        number, log = next(iter(self._logs.items()), (0, None))
+        if (
+            log is not None
+            and len(self._logs) == 1
+            and not self._apart
+            and words[0]
+            and words[3] in (number, log.unnamed)
+        ):
+            found_us = log.moment(words, time_us)
+            if found_us is not None:
+                return found_us
+        return int(self.moments(np.array([words], np.int64), np.array([time_us], np.int64), where, newest)[0])
 
     def moments(
         self,
@@ -321,18 +236,18 @@ class SourceOrder:
         logs = self._named(np.where(words[:, 0] > 0, words[:, 3], 0))
         if self._apart:
             apart_us = np.fromiter(self._apart.values(), np.int64)
-            _check_seconds(times_us, _seconds(apart_us, np.zeros(len(apart_us), np.bool_)), where)
+            check_seconds(times_us, seconds_of(apart_us, np.zeros(len(apart_us), np.bool_)), where)
         for number, log in self._logs.items():
             mine = np.flatnonzero(logs == number)
             moments_us, by_second = log.columns.moments_us, log.columns.by_second
-            _check_seconds(times_us[logs != number], log.columns.seconds, where)
+            check_seconds(times_us[logs != number], log.columns.seconds, where)
             if not len(mine) or not len(moments_us):
                 continue
             places, mine_us = numbers_of(words[mine, 1], words[mine, 2]), times_us[mine]
-            is_same, is_another = _compared(log, places, words[mine, 4], words[mine, 5])
+            is_same, is_another = log.compared(places, words[mine, 4], words[mine, 5])
             if is_another.any():
-                _check_seconds(mine_us[is_another], log.columns.seconds, where)
-                _check_numbers(log, words[mine[is_another]], mine_us[is_another], where)
+                check_seconds(mine_us[is_another], log.columns.seconds, where)
+                check_numbers(log, words[mine[is_another]], mine_us[is_another], where)
             # Microseconds of both tell the order themselves, in whichever log they are. Of rows of a snapshot a second tells it too, but for one alone.
             is_told_alone = mine_us % _SECOND_US == 0
             goes_by_place = is_same | (is_told_alone & (words[mine, 4] != 0))
@@ -347,7 +262,7 @@ class SourceOrder:
             highest = np.where(follows_after & (behind < len(moments_us)), moments_us[after] - 1, _BOUNDS.max)
             is_anew = ~is_told_alone & ~by_second[after] & (mine_us // _SECOND_US > highest // _SECOND_US + 1)
             if newest is not None and is_anew.any():
-                _check_not_anew(words[mine], mine_us, np.flatnonzero(is_anew), int(moments_us.max()), newest(), where)
+                check_not_anew(words[mine], mine_us, np.flatnonzero(is_anew), int(moments_us.max()), newest(), where)
             # Statements without edits may have the moment of the one before.
             found[mine] = np.maximum(np.minimum(mine_us, highest), lowest)
         return found
@@ -361,94 +276,3 @@ class SourceOrder:
             if len(numbers) == 1:
                 logs[logs == unnamed] = numbers[0]
         return logs
-
-
-def _begun_anew(place: SourcePlace, where: str) -> SourceError:
-    return SourceError(
-        "the source's log was begun anew: a statement stands before one that was executed earlier",
-        where=where,
-        expected="one log, whose files are numbered on",
-        found=str(place),
-        next_step=_ANOTHER,
-    )
-
-
-def _compared(
-    log: _Log, places: NDArray[np.int64], servers: NDArray[np.int64], numbers: NDArray[np.int64]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Of which rows numbers of GTIDs have the order among statements that their places have, and of which another one; neither where none tell."""
-    is_same, is_another = np.zeros(len(places), np.bool_), np.zeros(len(places), np.bool_)
-    for server in set(np.unique(servers).tolist()):
-        stated = log.columns.of_servers.get(server)
-        if stated is None:
-            continue
-        mine = servers == server
-        behind = np.searchsorted(stated.places, places[mine], "right")
-        is_another[mine] = (numbers[mine] < stated.least[behind]) | (numbers[mine] > stated.most[behind])
-        is_same[mine] = ~is_another[mine]
-    return is_same, is_another
-
-
-def _seconds(moments_us: NDArray[np.int64], by_second: NDArray[np.bool_]) -> _Seconds:
-    return _Seconds(*(np.unique(each // _SECOND_US) for each in (moments_us, moments_us[by_second])))
-
-
-def _any_in(values: NDArray[np.int64], found: NDArray[np.int64]) -> bool:
-    """Whether one of *values* is among *found*, which ascend."""
-    if not len(values) or not len(found):
-        return False
-    at = np.minimum(np.searchsorted(found, values), len(found) - 1)
-    return bool((found[at] == values).any())
-
-
-def _check_seconds(times_us: NDArray[np.int64], stated: _Seconds, where: str) -> None:
-    """Refuses rows of another log that are of a statement's second, where either tells no more."""
-    seconds = times_us // _SECOND_US
-    if _any_in(seconds, stated.told) or _any_in(seconds[times_us % _SECOND_US == 0], stated.all):
-        raise SourceError(
-            "a row and a statement of one second stand in logs of different servers, or one tells no place: the row may be on either side",
-            where=where,
-            expected="places in one server's log, or microseconds, as MySQL 8 with GTIDs tells them",
-            next_step=_ANOTHER,
-        )
-
-
-def _check_not_anew(
-    words: NDArray[np.int64],
-    times_us: NDArray[np.int64],
-    doubtful: NDArray[np.intp],
-    last_us: int,
-    newest: Newest,
-    where: str,
-) -> None:
-    """Refuses rows that are much later than a statement before which they stand, where both tell microseconds, unless their partition goes on with them.
-
-    Then the server's clock was set. Rows of *doubtful* numbers are so late; *last_us* is of the last statement.
-    """
-    for row in doubtful.tolist():
-        server, number = words[row, 4:6].tolist()
-        before = words[:row, 5][words[:row, 4] == server].tolist()
-        before += [newest.number] if newest.server == server else []
-        if number < max(before) if before else times_us[row] > last_us:
-            raise SourceError(
-                "the source's log was begun anew: a row stands before a statement that was executed earlier",
-                where=where,
-                expected="one log, whose files and transactions are numbered on",
-                found=f"transaction {number} of {int(times_us[row])} µs",
-                next_step=_ANOTHER,
-            )
-
-
-def _check_numbers(log: _Log, words: NDArray[np.int64], times_us: NDArray[np.int64], where: str) -> None:
-    """Refuses rows of another log whose seconds have another order among statements than numbers of their GTIDs have."""
-    for moment_us, by_second, server, number in zip(
-        log.moments_us, log.by_second, log.servers, log.numbers, strict=True
-    ):
-        theirs = (words[:, 4] == server) & (by_second | (times_us % _SECOND_US == 0))
-        if ((words[theirs, 5] > number) != (times_us[theirs] > moment_us)).any():
-            raise SourceError(
-                "a row stands in another log than a statement, and its time and its GTID disagree on which side of it the row is",
-                where=where,
-                expected="places in one server's log, or microseconds, as MySQL 8 with GTIDs tells them",
-                next_step=_ANOTHER,
-            )

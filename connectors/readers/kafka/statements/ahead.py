@@ -10,7 +10,7 @@ from historian.errors import SourceError
 
 if TYPE_CHECKING:
     from connectors.readers.base import SchemaMet, Statement
-    from connectors.readers.kafka.partitions import Partition
+    from connectors.readers.kafka.messages.partitions import Partition
 
 __all__ = ["first_ahead", "in_order"]
 

@@ -1,0 +1,245 @@
+"""Statements and schemas that a scan of topics meets: each with its moment, and what they mean for rows of other partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from connectors.readers.base import SchemaMet, Statement
+from connectors.readers.kafka.located.source_words import row_words
+from connectors.readers.kafka.messages.partitions import partition_of
+from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlace, place_of
+from connectors.readers.kafka.statements.ahead import first_ahead, in_order
+from connectors.readers.kafka.statements.late import with_passed
+from connectors.readers.kafka.statements.row_times import RowTimes
+from historian.ddl import StatementContext
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from connectors.readers.kafka.located.batches import LocatedRows
+    from connectors.readers.kafka.messages.events import Event, SqlEvent
+    from connectors.readers.kafka.messages.partitions import Partition
+    from connectors.readers.kafka.messages.source_places import Newest
+    from connectors.readers.kafka.statements.source_order import SourceOrder
+    from historian.names import TableName
+    from historian.plans.source_marks import SourceMarks
+    from historian.positions.places import Place
+
+__all__ = ["ScannedStatements"]
+
+_SQL_VERSION = 80_400
+"""Of the server whose statements come in messages, which do not tell it: they are read as the present one reads them."""
+
+
+class ScannedStatements:
+    """What a scan has met.
+
+    Args:
+        order: of statements that were executed before, and of those that are met.
+        schema_topic: has statements in the place of rows; "": none has, so that moments are times.
+        payload_of: gives what a message holds, as :func:`.source_places.place_of` wants it.
+        moves: messages may be statements, so that rows of other partitions are looked for behind each.
+        advice: what to do where messages tell too little of a table.
+
+    Attributes:
+        found: schemas and statements, each with its moment in the source.
+    """
+
+    def __init__(
+        self,
+        order: SourceOrder,
+        *,
+        schema_topic: str,
+        payload_of: Callable[[bytes], Any],
+        moves: bool,
+        advice: str,
+    ) -> None:
+        self._order, self._schema_topic, self._payload_of = order, schema_topic, payload_of
+        self._moves, self._advice = moves, advice
+        self._taken: set[tuple[int | None, str, str, str]] = set()
+        self._stated_us: dict[Partition, int] = {}
+        self._read_us: dict[Partition, int] = {}
+        self._row_times: dict[tuple[Partition, TableName], RowTimes] = {}
+        self.found: list[tuple[int, SchemaMet | Statement]] = []
+
+    @property
+    def are_placed(self) -> bool:
+        """Whether statements stand at places among which rows have an order."""
+        return bool(self._schema_topic) and not self._order.is_empty
+
+    # ---- rows ------------------------------------------------------------------------------------------------------
+    def note_rows(self, partition: Partition, rows: LocatedRows, newest: Callable[[], Newest]) -> None:
+        """Notes the moments of located rows of one table. *newest* tells how far the partition has come before them."""
+        moments_us = rows.times
+        if self.are_placed:
+            words, where = row_words(rows, self._payload_of), f"{partition[0]}:{partition[1]}"
+            moments_us = self._order.moments(words, rows.times, where, newest)
+        self._note_read(partition, int(moments_us.max()))
+        if self._moves:
+            self._note_times(partition, rows, moments_us)
+
+    def _note_times(self, partition: Partition, rows: LocatedRows, moments_us: NDArray[np.int64]) -> None:
+        times_us = moments_us.clip(min=self._stated_us.get(partition, 0))
+        self._times_of(partition, rows.known.table).note_all(times_us, rows.offsets)
+
+    def note_event(self, event: Event, value: bytes, place: Place, newest: Callable[[], Newest]) -> int:
+        """The moment of a change, which is noted."""
+        partition, moment_us = partition_of(place), self._moment_us(event, value, place, newest)
+        self._note_read(partition, moment_us)
+        if self._moves:
+            self._times_of(partition, event.table).note(self._behind_stated(partition, moment_us), place.offset)
+        return moment_us
+
+    def _moment_us(self, event: Event | SqlEvent, value: bytes, place: Place, newest: Callable[[], Newest]) -> int:
+        """The moment among statements of a change, or of a statement that stands among rows."""
+        if not self.are_placed:
+            return event.event_time_us
+        words = place_of(value, self._payload_of) or NO_PLACE
+        return self._order.moment(words, event.event_time_us, place.gtid, newest)
+
+    def _note_read(self, partition: Partition, moment_us: int) -> None:
+        self._read_us[partition] = max(self._read_us.get(partition, 0), moment_us)
+
+    def _behind_stated(self, partition: Partition, moment_us: int) -> int:
+        return max(self._stated_us.get(partition, 0), moment_us)
+
+    def _times_of(self, partition: Partition, table: TableName) -> RowTimes:
+        return self._row_times.setdefault((partition, table), RowTimes())
+
+    # ---- statements ------------------------------------------------------------------------------------------------
+    def is_told_apart(self, partition: Partition, value: bytes) -> bool:
+        """Whether a statement among rows is one that the topic of statements has: it would be executed twice."""
+        if not self._schema_topic or partition[0] == self._schema_topic:
+            return False
+        words = place_of(value, self._payload_of)
+        return words is not None and self._order.has(words)
+
+    def take_statement(
+        self, event: SqlEvent, value: bytes, place: Place, among: SourcePlace | None, newest: Callable[[], Newest]
+    ) -> bool:
+        """Takes a statement; False: it is one that came before.
+
+        Args:
+            among: where it stands in the source's log, if it stands among rows and tells it.
+
+        Raises:
+            SourceError: places of the log have no order any more.
+        """
+        partition = partition_of(place)
+        is_apart = partition[0] == self._schema_topic
+        moment_us = event.event_time_us if is_apart else self._moment_us(event, value, place, newest)
+        if event.snapshot_source:
+            self._order.check_snapshot(SourcePlace.parsed(event.snapshot_source), moment_us, place.gtid)
+            # Its time is of Debezium's own clock. What it makes is there behind the statement before.
+            moment_us = self._stated_us.get(partition, 0)
+        if event.source:
+            stated_at = SourcePlace.parsed(event.source)
+            stated_us = self._order.state(stated_at, moment_us, place.gtid)
+            # One statement about several tables is told as several ones.
+            taken = stated_us, stated_at.gtid or event.source, event.database, event.sql
+            if stated_us is None or taken in self._taken:
+                return False
+            self._taken.add(taken)
+            moment_us = stated_us
+        self._note_read(partition, moment_us)
+        time_us = self._stated_us[partition] = self._behind_stated(partition, moment_us)
+        context = StatementContext(
+            database=event.database,
+            version=_SQL_VERSION,
+            charset="utf8mb4",
+            collation="utf8mb4_bin",
+            time_us=event.event_time_us,
+        )
+        statement = Statement(
+            place=place,
+            event_time_us=moment_us,
+            sql=event.sql,
+            context=context,
+            apart=is_apart and not event.source,
+            source=event.source,
+            among="" if among is None else str(among._replace(by_second=event.event_time_us % 1_000_000 == 0)),
+            has_place=bool(self._schema_topic) and not is_apart and event.sql.endswith("*/"),
+        )
+        self.found.append((time_us, statement))
+        return True
+
+    def take_schema(self, event: Event, place: Place, moment_us: int) -> None:
+        """Takes the schema that a change tells, from its message on."""
+        time_us = self._behind_stated(partition_of(place), moment_us)
+        is_exact = event.schema.certainty == "exact"
+        met = SchemaMet(
+            place=place,
+            table=event.table,
+            columns=tuple(each.column for each in event.schema.fields),
+            key=event.schema.key,
+            event_time_us=time_us,
+            # Statements tell types as the source has them, where rows tell what their producer makes of them.
+            certainty="columns" if self._schema_topic and is_exact else event.schema.certainty,
+            advice=self._advice,
+        )
+        self.found.append((time_us, met))
+
+    # ---- what they mean for rows of other partitions ---------------------------------------------------------------
+    def waiting_ends(
+        self, reached: Mapping[Partition, int], unread: Collection[Partition]
+    ) -> dict[Partition, int] | None:
+        """Where partitions end before the first statement that is later than rows which are not read yet; None: there is none.
+
+        Args:
+            reached: of each partition the offset behind what was read.
+            unread: partitions with such rows.
+
+        Raises:
+            SourceError: there is one, and it has no place in the source's log that says which rows are before it.
+        """
+        statements = (item for _, item in self.found if isinstance(item, Statement))
+        first = first_ahead(statements, {at: self._read_us.get(at, 0) for at in unread})
+        if first is None:
+            return None
+        ends = {}
+        for at, reached_offset in reached.items():
+            stated = (
+                item.place.offset
+                for moment_us, item in self.found
+                if isinstance(item, Statement) and partition_of(item.place) == at and moment_us >= first
+            )
+            begins = (times.first_from(first) for (where, _), times in self._row_times.items() if where == at)
+            ends[at] = min((*stated, *(offset for offset in begins if offset is not None), reached_offset))
+        return ends
+
+    def note_passed(self, marks: SourceMarks) -> None:
+        """Notes at each statement the partitions of which a former plan has rows from behind it. *marks*: how far they had come by the scan's start."""
+        self.found = with_passed(self.found, marks)
+
+    def tell_again(self, stated_us: Iterable[int], reached: Mapping[Partition, int]) -> None:
+        """Tells the schemas in force again from the moments of statements on, *stated_us* and those that were met.
+
+        What a statement changes may show in no message, and another partition may have brought it. *reached*: as of :meth:`waiting_ends`.
+        """
+        met: dict[tuple[Partition, TableName], list[SchemaMet]] = {}
+        for _, item in self.found:
+            if isinstance(item, SchemaMet):
+                met.setdefault((partition_of(item.place), item.table), []).append(item)
+        times_us = {*stated_us, *(item.event_time_us for _, item in self.found if isinstance(item, Statement))}
+        for key, row_times in self._row_times.items():
+            told = {item.place.offset for item in met.get(key, ())}
+            for offset, time_us in sorted({first for each in times_us if (first := row_times.first_at(each))}):
+                if offset not in told and told and offset < reached[key[0]]:
+                    last = max(
+                        (each for each in met[key] if each.place.offset < offset), key=lambda each: each.place.offset
+                    )
+                    place = replace(last.place, gtid=f"{last.place.file}:{offset}", offset=offset)
+                    self.found.append((time_us, replace(last, place=place, event_time_us=time_us)))
+
+    def keep_before(self, ends: Mapping[str, int]) -> None:
+        """Forgets what was met behind offsets; *ends*: by the partition's name the first one that is left out."""
+        self.found = [
+            each for each in self.found if each[1].place.offset < ends.get(each[1].place.file, each[1].place.offset + 1)
+        ]
+
+    def in_order(self) -> Iterator[SchemaMet | Statement]:
+        """What was met, as :func:`.ahead.in_order` has it."""
+        return in_order(self.found, self._schema_topic)
