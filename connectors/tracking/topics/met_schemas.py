@@ -74,7 +74,9 @@ class MetSchemas:
         """
         latest = catalog.tables.get(met.table)
         is_unknown = latest is None and met.table in catalog.unknown
-        if is_unknown or (latest is not None and latest.table_id == stopped):
+        former = self._former.of(met)
+        is_of_former = former is not None and former.has_rows
+        if not is_of_former and (is_unknown or (latest is not None and latest.table_id == stopped)):
             # Else its rows would be read under what its partition had before, or has later.
             if stopped is not None:
                 self.passes_over(met, stopped)
@@ -82,7 +84,6 @@ class MetSchemas:
                 self._silent.add((before, met.table))
                 self.passes_over(met, before)
             return None  # what it became is told, but not what became of its rows
-        former = self._former.of(met)
         if former is None:
             return latest, False
         if not former.has_rows:

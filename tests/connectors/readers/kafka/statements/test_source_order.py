@@ -945,6 +945,21 @@ def test_a_table_gets_the_name_of_one_that_no_message_has_told() -> None:
     assert [{1: [13]}, {1: [32], 2: [33]}] == [each for each in _plans(*steps) if each]
 
 
+def test_a_row_from_before_a_rename_stays_with_its_table_though_a_stopped_one_has_its_name() -> None:
+    of_v = [_of_table("v", row_message(key, 100 + key, ("id", "a"))) for key in (21, 23)]
+    steps: list[list[Any]] = [
+        [(STATED, statement_message(10, 101, U), statement_message(11, 102, MADE))],
+        [("u0", _of_table("u", row_message(12, 103, ("id", "a")))), ("t0", *_rows(13, second=103))],
+        [(STATED, statement_message(14, 104, "ALTER TABLE t FROBNICATE"))],
+        [(STATED, statement_message(20, 110, "RENAME TABLE u TO v, t TO u")), ("v0", of_v[0])],
+        [("u1", _of_table("u", row_message(15, 106, ("id", "a"))))],
+        [("v0", of_v[1]), ("u1", _of_table("u", row_message(24, 124, ("id", "a"))))],
+    ]
+    *found, stopped = _plans(*steps)
+    assert {1: [12, 21, 15, 23], 2: [13]} == _joined(found)
+    assert {-1: [2, 0]} == stopped
+
+
 def test_a_table_goes_that_is_dropped_together_with_a_stopped_one() -> None:
     steps: list[list[Any]] = [
         [(STATED, statement_message(10, 101, MADE), statement_message(11, 102, U)), ("t0", *_rows(12, second=103))],
