@@ -20,8 +20,9 @@ from connectors.tracking.topics.met_schemas import MetSchemas
 from connectors.tracking.walk import Walk
 from historian.charsets.client_text import printable
 from historian.ddl import StatementContext, resolve
-from historian.errors import ConfigError, UnknownTable
+from historian.errors import ConfigError, EditConflict, UnknownTable
 from historian.history.timeline import TimelineEntry
+from historian.history.versions import touched_names
 from historian.names import TableName
 from historian.plans.plans import Plan, Quarantine
 from historian.plans.segments import resumed_table, retracts
@@ -103,8 +104,13 @@ def told_again(
         for item in items:
             # Of what stood before the stop nothing is the table's any more.
             if item.place.offset >= delivered.get(item.place.file, 0):
-                following.take(item)
-    _check_names(history, entry, following.names, own.table_id)
+                try:
+                    following.take(item)
+                except EditConflict as error:
+                    raise _shared(name, item.sql if isinstance(item, Statement) else "") from error
+    previous = tracker.store.plan(first.number - 1)
+    since = 0 if previous is None else previous.version
+    _check_names(walk, following, since, entry, cause, own.table_id)
     entries = (entry, *(replace(each, corrects=True) for each in walk.new_entries))
     for each in entries[1:]:
         history.record(each)
@@ -122,26 +128,48 @@ def told_again(
     return Overridden(before=before, entries=entries, plan=plan)
 
 
-def _check_names(history: History, given: TimelineEntry, names: Collection[TableName], table_id: int) -> None:
-    """Refuses a table of whose names one was another table's behind its stop: rows of that name do not say whose they are."""
-    for entry in history.entries:
-        if entry.number >= given.number or entry.event_time_us <= given.event_time_us:
+def _check_names(
+    walk: Walk, following: _Following, since: int, given: TimelineEntry, cause: SchemaMet | Statement, table_id: int
+) -> None:
+    """Refuses a table of whose names one was another table's, from the plan on in which it stopped: rows of that name do not say whose they are.
+
+    Args:
+        since: number of the last entry before that plan.
+    """
+    followed = {(each.statement, each.event_time_us): each for each in walk.new_entries}
+    stop = (printable(cause.sql), cause.event_time_us) if isinstance(cause, Statement) else None
+    for entry in walk.history.entries:
+        key = entry.statement, entry.event_time_us
+        if not since < entry.number < given.number or key == stop:
             continue
+        own = {name for edit in (followed[key].edits if key in followed else ()) for name in touched_names(edit)}
+        gained = {
+            edit.new for edit in (followed[key].edits if key in followed else ()) if isinstance(edit, RenameTable)
+        }
         for edit in entry.edits:
-            if isinstance(edit, CreateTable):
-                name, other = edit.snapshot.name, edit.snapshot.table_id
-            elif isinstance(edit, RenameTable):
-                name, other = edit.new, edit.table_id
-            else:
+            theirs = set(touched_names(edit)) & set(following.names)
+            if isinstance(edit, ForgetTable):
+                theirs -= gained if edit.reason else own
+            elif _id_of(edit) == table_id:
                 continue
-            if name in names and other != table_id:
-                raise UnknownTable(
-                    "another table had the stopped one's name meanwhile, so that rows do not say whose they are",
-                    where=str(name),
-                    expected=f"table id {table_id}",
-                    found=f"table id {other}, by: {printable(entry.statement[:200])}",
-                    next_step="historian heal: the table goes on from the present, with that gap",
-                )
+            if theirs:
+                raise _shared(min(theirs), entry.statement)
+
+
+def _id_of(edit: Edit) -> int | None:
+    if isinstance(edit, CreateTable | ResumeTable):
+        return edit.snapshot.table_id
+    return getattr(edit, "table_id", None)
+
+
+def _shared(name: TableName, sql: str) -> UnknownTable:
+    return UnknownTable(
+        "another table had one of the stopped one's names meanwhile, so that rows do not say whose they are",
+        where=str(name),
+        expected="no other statement on that name, from the plan on in which the table stopped",
+        found=printable(sql[:200]),
+        next_step="historian heal: the table goes on from the present, with that gap",
+    )
 
 
 def _is_of(item: SchemaMet | Statement, name: TableName) -> bool:
