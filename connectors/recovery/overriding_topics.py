@@ -28,7 +28,7 @@ from historian.plans.plans import Plan, Quarantine
 from historian.plans.segments import resumed_table, retracts
 from historian.positions import KAFKA, LogPosition
 from historian.schema.applying import apply_all
-from historian.schema.edits import CreateTable, Edit, ForgetTable, RenameTable
+from historian.schema.edits import CreateTable, DropTable, Edit, ForgetTable, RenameTable
 from historian.schema.gaps import ResumeTable
 from historian.schema.snapshots import Snapshot
 from historian.store import Store
@@ -150,16 +150,17 @@ def _check_names(
             theirs = set(touched_names(edit)) & set(following.names)
             if isinstance(edit, ForgetTable):
                 theirs -= gained if edit.reason else own
-            elif _id_of(edit) == table_id:
+            elif _holder(edit) in (None, table_id):
                 continue
             if theirs:
                 raise _shared(min(theirs), entry.statement)
 
 
-def _id_of(edit: Edit) -> int | None:
-    if isinstance(edit, CreateTable | ResumeTable):
+def _holder(edit: Edit) -> int | None:
+    """Id of the table that gets a name by *edit*, or loses it; None: none does."""
+    if isinstance(edit, CreateTable):
         return edit.snapshot.table_id
-    return getattr(edit, "table_id", None)
+    return edit.table_id if isinstance(edit, DropTable | RenameTable) else None
 
 
 def _shared(name: TableName, sql: str) -> UnknownTable:
