@@ -82,7 +82,9 @@ def override(tracker: Tracker, name: TableName, sql: str, *, limit_bytes: int | 
     # A later name of the table may have been told as that of one that is not known.
     edits = (edit for entry in found.entries for edit in entry.edits)
     names = {stopped, *(edit.new for edit in edits if isinstance(edit, RenameTable))}
-    healed = [stop[:2] for stop in tracker.store.stopped() if stop in stops or (not stop[0] and stop[1] in names)]
+    # Another table that stopped under the name is not followed here, and stays so.
+    followed = [stop for stop in stops if stop[0] in (0, table_id)]
+    healed = [stop[:2] for stop in tracker.store.stopped() if stop in followed or (not stop[0] and stop[1] in names)]
     tracker.store.heal(healed, found.entries, plans=() if found.plan is None else (found.plan,))
     return HealResult(table=name, position=found.before, since=None, version=found.entries[0].number)
 
