@@ -11,6 +11,7 @@ from historian.normalizing.counts import NormalCounts
 
 if TYPE_CHECKING:
     from historian.history.history import History
+    from historian.plans.plans import Plan
     from historian.store import Store
 
 __all__ = ["NormalizationNote", "normalized_tables"]
@@ -33,10 +34,14 @@ class NormalizationNote:
         text = store.normalization()
         return codec.load(NormalizationNote, text) if text else NormalizationNote()
 
-    def behind(self, plan: int, counts: Mapping[int, NormalCounts]) -> NormalizationNote:
-        """The same with those of the next *plan*."""
+    def behind(self, plan: Plan, counts: Mapping[int, NormalCounts]) -> NormalizationNote:
+        """The same with those of the next *plan*. What it reads for fresh targets was counted before: from the beginning these are all."""
         tables = {**self.tables, **{i: self.tables.get(i, NormalCounts()) + met for i, met in counts.items()}}
-        return replace(self, plan=plan, tables=tables)
+        for table in plan.tables:
+            if table.behind == 0 and table.table_id in counts:
+                met = counts[table.table_id]
+                tables[table.table_id] = self.tables.get(table.table_id, NormalCounts()) if table.seed else met
+        return replace(self, plan=plan.number, tables=tables)
 
     def text(self) -> str:
         """As the store keeps it."""

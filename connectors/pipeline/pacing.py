@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from historian.plans.plans import LEAST_MESSAGE_BYTES, PartitionRange
 from historian.positions import KAFKA
 
 if TYPE_CHECKING:
@@ -104,7 +105,9 @@ class PlansAhead:
     def is_full(self, plan: Plan) -> bool:
         """Whether the log goes on behind the plan that was made last, as far as is known: it took all that it was to take."""
         if plan.end.flavor == KAFKA:
-            return sum(each.size_bytes for each in plan.ranges) >= self._asked_bytes
+            messages = sum(each.end - each.start for each in plan.ranges if isinstance(each, PartitionRange))
+            is_many = messages >= max(1, self._asked_bytes // LEAST_MESSAGE_BYTES)
+            return is_many or sum(each.size_bytes for each in plan.ranges) >= self._asked_bytes
         return plan.start.file != plan.end.file or plan.end.offset - plan.start.offset >= self._asked_bytes
 
     def wanted_behind(self, plan: Plan) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from historian.ddl import StatementContext, resolve
+from historian.ddl import Resolution, StatementContext, resolve
 from historian.errors import ConfigError, UnknownTable
 from historian.history.versions import touched_names
 from historian.names import TableName
-from historian.schema.edits import Edit
+from historian.schema.edits import Edit, RenameTable
 from historian.schema.snapshots import Catalog, Snapshot
 
-__all__ = ["catalog_with", "edits_of", "resolved_edits"]
+__all__ = ["catalog_with", "edits_of", "is_stopped_by", "resolved_edits"]
 
 
 def catalog_with(
@@ -35,8 +35,8 @@ def catalog_with(
             "another table has the stopped one's name by now",
             where=str(wanted),
             expected=f"table id {table_id or 'none'}",
-            found=f"table id {tables[wanted].table_id}, created behind the stop",
-            next_step="historian heal: that table goes on",
+            found=f"table id {tables[wanted].table_id}, which got the name behind the stop",
+            next_step="historian heal: that table goes on; where the stopped one was renamed, give its new name",
         )
     if own is not None:
         tables[wanted] = own
@@ -77,3 +77,11 @@ def edits_of(edits: tuple[Edit, ...], name: TableName) -> tuple[Edit, ...]:
             kept.append(edit)
             name = touched_names(edit)[-1]
     return tuple(kept)
+
+
+def is_stopped_by(resolution: Resolution, name: TableName) -> bool:
+    """Whether a table of that name cannot go on behind a statement: its rows, or what it is, are not known. One that is renamed there goes on."""
+    if resolution.kind != "not_understood":
+        return resolution.kind in ("dml", "rows") and name in resolution.tables
+    is_renamed = any(isinstance(edit, RenameTable) for edit in edits_of(resolution.edits, name))
+    return name in resolution.unknown_behind and not is_renamed

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from connectors.readers.base import XaCommitted
 from connectors.tracking.first_schema import touched_behind
-from connectors.tracking.walk import known_until
+from connectors.tracking.proven_schemas import known_until
 from historian.errors import LogPurged, SourceError, UnknownTable
 from historian.history.prefix import covers
 from historian.history.timeline import TimelineEntry

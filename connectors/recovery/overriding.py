@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from connectors.readers.base import Bound, Scanned, SchemaMet, Statement, TableMapped, XaCommitted
 from connectors.readers.binlog.events.crosscheck import mismatch
-from connectors.recovery.given_statements import catalog_with, edits_of, resolved_edits
+from connectors.recovery.given_statements import catalog_with, edits_of, is_stopped_by, resolved_edits
 from connectors.recovery.healing import HealResult, stops_of
 from connectors.recovery.overriding_topics import Overridden, told_again
 from connectors.tracking.prepared_transactions import Commit, prepared_table
@@ -79,7 +79,12 @@ def override(tracker: Tracker, name: TableName, sql: str, *, limit_bytes: int | 
         )
     if found.plan is not None:
         check_type_options(found.plan, tracker.store.type_options())
-    healed = [(stop[0], stop[1]) for stop in stops]
+    # A later name of the table may have been told as that of one that is not known.
+    edits = (edit for entry in found.entries for edit in entry.edits)
+    names = {stopped, *(edit.new for edit in edits if isinstance(edit, RenameTable))}
+    # Another table that stopped under the name is not followed here, and stays so.
+    followed = [stop for stop in stops if stop[0] in (0, table_id)]
+    healed = [stop[:2] for stop in tracker.store.stopped() if stop in followed or (not stop[0] and stop[1] in names)]
     tracker.store.heal(healed, found.entries, plans=() if found.plan is None else (found.plan,))
     return HealResult(table=name, position=found.before, since=None, version=found.entries[0].number)
 
@@ -194,7 +199,7 @@ class _Rereading:
             return
         resolution = resolve(statement.sql, statement.context, self._catalog(()))
         edits = edits_of(resolution.edits, self.own.name)
-        if resolution.kind in ("dml", "not_understood") and self._is_among(resolution.tables):
+        if resolution.kind != "rows" and is_stopped_by(resolution, self.own.name):
             reason = f"{resolution.reason}\n  in: {printable(statement.sql[:200])}"
             self.stop = Quarantine(place=statement.place, reason=reason, since=self.reached)
         elif edits:

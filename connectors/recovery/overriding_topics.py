@@ -6,12 +6,13 @@ the source's time. What stands before has been delivered, and is not read again.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectors.readers.base import SchemaMet, Statement
-from connectors.recovery.given_statements import catalog_with, edits_of, resolved_edits
+from connectors.recovery.given_statements import catalog_with, edits_of, is_stopped_by, resolved_edits
 from connectors.recovery.held_back import delivered_of, held_back, position_of, told_between
 from connectors.tracking.rereading import passages_before
 from connectors.tracking.stop_reasons import emptied_apart, is_parted_late, why_stopped
@@ -19,14 +20,15 @@ from connectors.tracking.topics.met_schemas import MetSchemas
 from connectors.tracking.walk import Walk
 from historian.charsets.client_text import printable
 from historian.ddl import StatementContext, resolve
-from historian.errors import ConfigError, UnknownTable
+from historian.errors import ConfigError, EditConflict, UnknownTable
 from historian.history.timeline import TimelineEntry
+from historian.history.versions import touched_names
 from historian.names import TableName
 from historian.plans.plans import Plan, Quarantine
 from historian.plans.segments import resumed_table, retracts
 from historian.positions import KAFKA, LogPosition
 from historian.schema.applying import apply_all
-from historian.schema.edits import Edit, ForgetTable, RenameTable
+from historian.schema.edits import CreateTable, DropTable, Edit, ForgetTable, RenameTable
 from historian.schema.gaps import ResumeTable
 from historian.schema.snapshots import Snapshot
 from historian.store import Store
@@ -68,7 +70,7 @@ def told_again(
 
     Raises:
         ConfigError: the statement is not understood, not on that table, or not what rows behind it tell.
-        UnknownTable: another table has its name by now.
+        UnknownTable: another table has its name by now, or had it meanwhile.
         LogPurged: messages behind the stop are gone.
     """
     table_id, name, quarantine = stop
@@ -102,7 +104,13 @@ def told_again(
         for item in items:
             # Of what stood before the stop nothing is the table's any more.
             if item.place.offset >= delivered.get(item.place.file, 0):
-                following.take(item)
+                try:
+                    following.take(item)
+                except EditConflict as error:
+                    raise _shared(name, item.sql if isinstance(item, Statement) else "") from error
+    previous = tracker.store.plan(first.number - 1)
+    since = 0 if previous is None else previous.version
+    _check_names(walk, following, since, entry, cause, own.table_id)
     entries = (entry, *(replace(each, corrects=True) for each in walk.new_entries))
     for each in entries[1:]:
         history.record(each)
@@ -118,6 +126,51 @@ def told_again(
         last, start=before, end=last.end, ranges=ranges, tables=(table,), version=history.last_number
     )
     return Overridden(before=before, entries=entries, plan=plan)
+
+
+def _check_names(
+    walk: Walk, following: _Following, since: int, given: TimelineEntry, cause: SchemaMet | Statement, table_id: int
+) -> None:
+    """Refuses a table of whose names one was another table's, from the plan on in which it stopped: rows of that name do not say whose they are.
+
+    Args:
+        since: number of the last entry before that plan.
+    """
+    followed = {(each.statement, each.event_time_us): each for each in walk.new_entries}
+    stop = (printable(cause.sql), cause.event_time_us) if isinstance(cause, Statement) else None
+    for entry in walk.history.entries:
+        key = entry.statement, entry.event_time_us
+        if not since < entry.number < given.number or key == stop:
+            continue
+        own = {name for edit in (followed[key].edits if key in followed else ()) for name in touched_names(edit)}
+        gained = {
+            edit.new for edit in (followed[key].edits if key in followed else ()) if isinstance(edit, RenameTable)
+        }
+        for edit in entry.edits:
+            theirs = set(touched_names(edit)) & set(following.names)
+            if isinstance(edit, ForgetTable):
+                theirs -= gained if edit.reason else own
+            elif _holder(edit) in (None, table_id):
+                continue
+            if theirs:
+                raise _shared(min(theirs), entry.statement)
+
+
+def _holder(edit: Edit) -> int | None:
+    """Id of the table that gets a name by *edit*, or loses it; None: none does."""
+    if isinstance(edit, CreateTable):
+        return edit.snapshot.table_id
+    return edit.table_id if isinstance(edit, DropTable | RenameTable) else None
+
+
+def _shared(name: TableName, sql: str) -> UnknownTable:
+    return UnknownTable(
+        "another table had one of the stopped one's names meanwhile, so that rows do not say whose they are",
+        where=str(name),
+        expected="no other statement on that name, from the plan on in which the table stopped",
+        found=printable(sql[:200]),
+        next_step="historian heal: the table goes on from the present, with that gap",
+    )
 
 
 def _is_of(item: SchemaMet | Statement, name: TableName) -> bool:
@@ -204,6 +257,11 @@ class _Following:
         self._seen = {(entry.statement, entry.event_time_us) for entry in entries}
         self._is_changed = False
 
+    @property
+    def names(self) -> Collection[TableName]:
+        """All that the table has had so far."""
+        return self._names
+
     def take(self, item: SchemaMet | Statement) -> None:
         """Takes the next one from behind the stop, or the stop itself."""
         if isinstance(item, Statement):
@@ -242,7 +300,7 @@ class _Following:
         resolution = resolve(statement.sql, statement.context, walk.catalog)
         edits = edits_of(resolution.edits, own.name)
         reason = ""
-        if resolution.kind in ("dml", "not_understood", "rows") and own.name in resolution.tables:
+        if is_stopped_by(resolution, own.name):
             reason = why_stopped(resolution, statement.sql)
         elif statement.apart and any(map(retracts, edits)):
             edits, reason = (), emptied_apart(statement.sql)

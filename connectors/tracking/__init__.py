@@ -3,5 +3,5 @@
 Mending stopped tables (:mod:`connectors.recovery`) and writing (:mod:`connectors.pipeline`) do not belong here.
 
 Open to other rooms: ``cascades``, ``continuity``, ``copier``, ``first_schema``, ``prepared_transactions``,
-``ranges``, ``recorded``, ``rereading``, ``schema_file``, ``scope``, ``sources``, ``stop_reasons``, ``tracker``, ``type_options``, ``walk``.
+``proven_schemas``, ``ranges``, ``recorded``, ``rereading``, ``schema_file``, ``scope``, ``sources``, ``stop_reasons``, ``tracker``, ``type_options``, ``walk``.
 """

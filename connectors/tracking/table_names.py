@@ -89,6 +89,11 @@ class TableNames:
                 was = None
         return None if was is None or self._captured(names[-1]) else was
 
+    def set_aside_from(self, name: TableName, number: int) -> int:
+        """Id of the table that a tool has set aside from a captured name, which nothing has since; 0 where it has not."""
+        table_id = self.last_named(name) or 0
+        return table_id if self.set_aside(table_id, number) == name else 0
+
     def set_aside_before(self, edits: Sequence[Edit], number: int) -> dict[int, TableName]:
         """Tables that were set aside until *edits* rename them, or give their previous names to others: captured names by id."""
         given = [edit.new for edit in edits if isinstance(edit, RenameTable)]

@@ -13,13 +13,14 @@ from connectors.readers.binlog.events.full_metadata import described
 from connectors.tracking.cascades import gets_foreign_key, logs_cascades
 from connectors.tracking.copied_rows import FindCopied, unlike_default
 from connectors.tracking.prepared_transactions import Commit, FindPrepared, PreparedSchemas
+from connectors.tracking.proven_schemas import known_until, with_transaction
 from connectors.tracking.stop_reasons import cascades, emptied_apart, parted_late, renamed_out, shown, why_stopped
 from connectors.tracking.table_names import TableNames, creates
 from connectors.tracking.topics.edits import edits_to
 from connectors.tracking.topics.met_schemas import MetSchemas
 from connectors.tracking.topics.told import TooLittleTold, completed
 from historian.charsets.client_text import printable
-from historian.ddl import StatementContext, resolve
+from historian.ddl import Resolution, StatementContext, resolve
 from historian.ddl.resolving.analyzed_tables import analyzed_name, analyzed_table
 from historian.ddl.resolving.temporary_tables import TemporaryTables
 from historian.errors import UnsupportedEvent
@@ -28,7 +29,7 @@ from historian.history.prefix import covers, holds
 from historian.history.timeline import TimelineEntry
 from historian.names import TableName
 from historian.plans.plans import Quarantine, RolledBack
-from historian.positions import KAFKA, LogPosition, parse_gtids
+from historian.positions import LogPosition
 from historian.positions.places import Place
 from historian.schema.applying import apply_all
 from historian.schema.edits import Edit, ForgetTable, RenameTable
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from historian.history.history import History
     from historian.store import Store
 
-__all__ = ["Walk", "behind_event", "known_until"]
+__all__ = ["Walk", "behind_event"]
 
 _log = logging.getLogger(__name__)
 
@@ -161,20 +162,17 @@ class Walk:
 
     def _statement(self, statement: Statement) -> None:
         resolution = resolve(statement.sql, self._context(statement), self.catalog)
-        if self.topics is not None and not self.topics.takes(statement, resolution, self.catalog):
-            return
+        if self.topics is not None:
+            taken = self.topics.takes(statement, resolution, self.catalog)
+            if taken is None:
+                return
+            resolution = taken
         edits: list[Edit] = list(resolution.edits)
-        if resolution.kind in ("dml", "not_understood"):
-            reason = why_stopped(resolution, statement.sql)
+        if resolution.kind == "dml":
             for table in resolution.tables:
-                if resolution.kind == "dml":
-                    self._changed_unlogged(table, statement.place, reason)
-                    continue
-                self.stop(table, statement.place, reason, self.reached)
-                if table in self.catalog.tables and not any(
-                    isinstance(edit, ForgetTable) and edit.table == table for edit in edits
-                ):
-                    edits.append(ForgetTable(table=table, reason=reason))
+                self._changed_unlogged(table, statement.place, why_stopped(resolution, statement.sql))
+        elif resolution.kind == "not_understood":
+            edits += self._stop_unknown(resolution, statement)
         edits = edits if self.topics is None else self._not_parted(edits, statement, self.topics)
         filled = analyzed_table(statement.sql, statement.context)
         if filled is not None and filled in self.catalog.tables and self.online_changes.owns(filled):
@@ -191,14 +189,36 @@ class Walk:
             for table in resolution.tables:
                 self._changed_unlogged(table, statement.place, why_stopped(resolution, statement.sql))
 
+    def _stop_unknown(self, resolution: Resolution, statement: Statement) -> list[Edit]:
+        """Stops what is not known behind a statement; what it takes to forget it beside the edits that are known."""
+        after, reason = apply_all(resolution.edits, self.catalog), why_stopped(resolution, statement.sql)
+        forgotten = {edit.table for edit in resolution.edits if isinstance(edit, ForgetTable)}
+        edits: list[Edit] = []
+        for table in resolution.unknown_behind:
+            held = self.catalog.tables.get(table)
+            table_id = self._names.set_aside_from(table, self.number) if held is None else held.table_id
+            now = next((name for name, s in after.tables.items() if s.table_id == table_id), table)
+            # One that has another name behind the statement goes on under it, unless nobody reads it there.
+            goes_on = now != table and self.captured(now)
+            self.stop(table, statement.place, reason, self.reached, 0 if goes_on else table_id)
+            if held is not None and table not in forgotten:
+                edits.append(ForgetTable(table=table, reason=reason))
+        return edits
+
     def _not_parted(self, edits: list[Edit], statement: Statement, topics: MetSchemas) -> list[Edit]:
         """*edits* of a statement. A captured table stops that they empty, drop or put in another's place, where nobody knows of which rows."""
         kept, reason = list[Edit](), (emptied_apart if statement.apart else parted_late)(statement.sql)
+        forgotten = set[int]()
         for edit in edits:
             table = topics.parted(edit, statement)
-            if table is not None and self.captured(table):
+            if isinstance(edit, RenameTable) and edit.table_id in forgotten:
+                kept.append(ForgetTable(table=edit.new, reason=reason))
+            elif table is not None and self.captured(table):
                 self.stop(table, statement.place, reason, self.reached)
                 kept.append(ForgetTable(table=table, reason=reason))
+                if isinstance(edit, RenameTable):  # rows make no new table of its name
+                    kept.append(ForgetTable(table=edit.new, reason=reason))
+                    forgotten.add(edit.table_id)
             else:
                 kept.append(edit)
         return kept
@@ -302,7 +322,7 @@ class Walk:
         try:
             difference = mismatch(snapshot, mapped.columns, self.flavor)
             if difference is None:
-                self.proven[snapshot.table_id] = _with_transaction(self.reached, mapped.place)
+                self.proven[snapshot.table_id] = with_transaction(self.reached, mapped.place)
                 return
             healed = described(snapshot, mapped.columns, self.flavor, self.catalog.next_column_id)
         except UnsupportedEvent as error:
@@ -391,7 +411,7 @@ class Walk:
             table=mapped.table, snapshot=healed, unknown_since=since, loses_rows=loses_rows, reason=reason
         )
         self.record(place, (edit,), None)
-        self.proven[healed.table_id] = _with_transaction(self.reached, mapped.place)
+        self.proven[healed.table_id] = with_transaction(self.reached, mapped.place)
 
     def record(self, place: Place, edits: tuple[Edit, ...], statement: Statement | None, at_us: int = 0) -> None:
         """Makes an entry of *edits*, which *statement* made; None: rows of *at_us* tell them."""
@@ -433,15 +453,15 @@ class Walk:
         place: Place,
         reason: str,
         since: LogPosition | None,
-        table_id: int = 0,
+        table_id: int | None = None,
         *,
         repairable: bool = False,
     ) -> None:
-        """Stops a table at *place*, if it is captured and has not stopped yet."""
+        """Stops a table at *place*, if it is captured and has not stopped yet. *table_id* 0: the schema is not known; None: that of the name."""
         if not self.captured(table):
             return
-        if not table_id and table in self.catalog.tables:
-            table_id = self.catalog.tables[table].table_id
+        if table_id is None:
+            table_id = self.catalog.tables[table].table_id if table in self.catalog.tables else 0
         quarantine = Quarantine(place=place, reason=reason, since=since, repairable=repairable)
         if not table_id:
             self.store.quarantine(0, table, quarantine)
@@ -457,26 +477,3 @@ def behind_event(item: Statement | TableMapped) -> Place:
     """Where a version begins that holds from *item* on: a TABLE_MAP is itself read by it, a statement is not."""
     place = item.place
     return replace(place, ordinal=place.ordinal - 1) if isinstance(item, TableMapped) else place
-
-
-def known_until(history: History, store: Store, table_id: int) -> LogPosition | None:
-    """Up to where plans have proven the table's schema by its rows.
-
-    Without such a plan, where the history's last version of it began; None for a table that has none.
-    """
-    plan = store.last_plan()
-    while plan is not None:
-        proven = next((table.proven for table in plan.tables if table.table_id == table_id), None)
-        if proven is not None:
-            return proven
-        plan = store.plan(plan.previous)
-    versions = history.versions_of(table_id)
-    return versions[-1].entry.position if versions else None
-
-
-def _with_transaction(position: LogPosition, place: Place) -> LogPosition:
-    """*position* and the transaction behind it, by GTID; file and offset, where that has no end yet, stay before it."""
-    if not place.gtid or position.flavor == KAFKA:
-        return position
-    before, own = position.gtid_set, parse_gtids(place.gtid, position.flavor)
-    return replace(position, gtids=str(before.union(own)))  # type: ignore[arg-type]  # both of one flavor

@@ -17,6 +17,7 @@ from historian.schema.snapshots import Snapshot
 __all__ = [
     "DOUBTFUL",
     "LATE",
+    "LEAST_MESSAGE_BYTES",
     "REPEATED",
     "UNREADABLE",
     "CopiedPiece",
@@ -124,6 +125,9 @@ class Passage:
         """Whether its rows come to targets."""
         return self.version > 0
 
+
+LEAST_MESSAGE_BYTES = 40
+"""A message counts as so long at least where a plan ends at a limit: what a row takes does not shrink with its message."""
 
 UNREADABLE = "unreadable"
 """The kind of messages that cannot be read, and are dead letters."""

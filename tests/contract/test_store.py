@@ -759,6 +759,8 @@ def test_marks_of_partitions_and_counts_of_messages_go_on_with_plans(store: Stor
 
     assert {"T:0": mark(3), long: mark(2)} == store.source_marks(["T:0", "T:1", long])
     assert {long: mark(2)} == store.source_marks([long])
+    again = tuple(replace(each, behind=0) for each in a_plan(3).tables)
+    store.append_plan(replace(a_plan(3), ranges=parts, tables=again))
     assert {"repeated": 6, "late": 1, "doubtful": 4} == store.message_counts()
 
 

@@ -7,12 +7,10 @@ import pytest
 from connectors.recovery.healing import heal, skip_lost_log
 from connectors.recovery.overriding import override
 from databases.servers import Server
-from historian.ddl import Resolution, StatementContext, resolve
 from historian.errors import ConfigError, LogPurged, PositionUnknown, SourceError, UnknownTable
-from historian.history.versions import touched_names
 from historian.names import TableName
-from historian.schema.snapshots import Catalog
 from replicas.tracked import Tracked, unlogged
+from workload.renamed_tables import understand_nothing_strange
 
 
 @pytest.fixture(params=["mysql9", "mariadb118"])
@@ -24,16 +22,7 @@ def source(request: pytest.FixtureRequest) -> Server:
 
 @pytest.fixture
 def _strange(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A statement with a comment that says so is not understood when the log is read."""
-
-    def resolve_others(sql: str, context: StatementContext, catalog: Catalog) -> Resolution:
-        found = resolve(sql, context, catalog)
-        if "/* strange */" not in sql:
-            return found
-        tables = tuple(name for edit in found.edits for name in touched_names(edit))
-        return Resolution(kind="not_understood", tables=tables, reason="strange words")
-
-    monkeypatch.setattr("connectors.tracking.walk.resolve", resolve_others)
+    understand_nothing_strange(monkeypatch)
 
 
 def _stop_at_a_statement(source: Server, database: str) -> None:

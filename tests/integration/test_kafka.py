@@ -19,11 +19,13 @@ from connectors.readers.kafka.client import Client, KafkaSettings
 from connectors.readers.kafka.decoders import decoder_of, writers_of
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.registry.client import RegistrySettings
+from connectors.tracking.sources import make_tracker
 from databases.connect import Connect, avro_settings, debezium_settings, start_connect
 from databases.kafka import Kafka
 from databases.registry import Registry, start_registry
 from databases.servers import Server
 from historian.store import Store
+from workload.renamed_tables import RenamedTables, new_rows, understand_nothing_strange
 from workload.row_changes import change_some, make_tables
 from workload.waiting import wait_until
 
@@ -390,6 +392,35 @@ def test_statements_of_debeziums_topic_rename_columns_and_tables_as_those_of_the
     changes = [by_key(rows(spark, path, "offset")) for path in changelogs]
     assert changes[1] == changes[0]
     assert "debezium_json" in historian(roads[0], "check")
+
+
+def test_tables_go_on_beside_a_stopped_one_whose_name_they_get(
+    source: Connect,
+    mysql9: Server,
+    kafka: Kafka,
+    registry: Registry,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    understand_nothing_strange(monkeypatch)
+    a, b, c, d = names = [f"shop.moved_{name}" for name in "abcd"]
+    tables = RenamedTables(names)
+    statements = [*map(tables.make, (a, b, c)), *map(tables.insert, (a, b, c)), tables.stop(a), tables.insert(a)]
+    statements += [tables.rename((a, d), (b, a), (c, b)), *map(tables.insert, (a, b, d))]
+    statements += [tables.drop(a, d), tables.rename((b, d)), tables.insert(d)]
+    for statement in statements:
+        mysql9.sql(statement)
+    sent(mysql9, kafka, registry)
+    topics = f"type: kafka, brokers: '{kafka.brokers}', topics: ['{PREFIX}.shop.moved*'], schema_topic: {PREFIX}"
+    path = connector(tmp_path, "moved", f"{topics}, tables: ['shop.moved*']")
+
+    with contextlib.closing(make_tracker(load_config(path))) as tracker:
+        _, rows = new_rows(tracker, 0, limit_bytes=2000)
+        stopped = {name.table for _, name, _ in tracker.store.stopped()}
+        there = {name.table for name in tracker.history.catalog.tables if name.table.startswith("moved")}
+
+    tables.check(rows)
+    assert ({"moved_a", "moved_d"}, {"moved_d"}) == (stopped, there)
 
 
 def test_json_schemas_of_a_registry_tell_the_types_of_messages(

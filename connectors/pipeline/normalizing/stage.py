@@ -136,11 +136,12 @@ class Normalizer:
         """All sinks hold *plan*, in which *counts* were met: the states go on to it. Retryable."""
         self._states.commit(plan.number)
         kept = self._tables_kept()
-        if any(table_id not in kept or any(astuple(each)) for table_id, each in counts.items()):
+        is_anew = any(table.behind == 0 for table in plan.tables)
+        if is_anew or any(table_id not in kept or any(astuple(each)) for table_id, each in counts.items()):
             kept.update(counts)
             noted = NormalizationNote.of(self._store)
             if noted.plan < plan.number:
-                self._store.note_normalization(noted.behind(plan.number, counts).text())
+                self._store.note_normalization(noted.behind(plan, counts).text())
         self._store.note_progress(_STREAM, plan.number)
 
     def _tables_kept(self) -> set[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from connectors.readers.kafka.avro.events import AvroEvents
 from connectors.readers.kafka.avro.sent import AvroSent
@@ -35,16 +35,20 @@ from connectors.readers.kafka.tidb.typed_columns import TypedRows
 from connectors.readers.kafka.tidb.versioned_rows import VersionedRows
 from historian.errors import SourceError
 
+if TYPE_CHECKING:
+    from connectors.readers.kafka.client import KafkaSettings
+
 __all__ = [
     "FORMATS",
     "WITH_SCHEMA_TOPIC",
     "Sent",
     "advice_of",
+    "decoder_for",
     "decoder_of",
     "has_source_places",
     "has_statements",
     "has_statements_among_rows",
-    "has_watermarks",
+    "looks_back",
     "sent_of",
     "writers_of",
 ]
@@ -176,6 +180,20 @@ def decoder_of(
     return _MAKE[name](asked)
 
 
+def decoder_for(settings: KafkaSettings, topic: str, writers: Writers | None, *, tells: bool = True) -> Decoder:
+    """A decoder of messages of *topic*, as *settings* have it; the rest as of :func:`decoder_of`."""
+    return decoder_of(
+        settings.format,
+        zone=settings.zone,
+        tells=tells,
+        writers=writers,
+        topic=topic,
+        modes=settings.modes,
+        message_schema=settings.message_schema,
+        schema_topic=settings.schema_topic,
+    )
+
+
 def writers_of(registry: RegistrySettings | None) -> Writers | None:
     """What the decoders of a reader have in common: schemas of *registry*, each asked for once; None without one."""
     return None if registry is None else Writers(SchemaRegistry(registry))
@@ -190,7 +208,7 @@ def has_statements(name: str) -> bool:
 def has_statements_among_rows(name: str) -> bool:
     """Whether topics of rows of the format *name* have statements that change schemas."""
     flat = FLAT_FORMATS.get(name)
-    return has_watermarks(name) or (flat is not None and bool(flat.is_ddl or flat.ddl_ops))
+    return name in _WITH_WATERMARKS or (flat is not None and bool(flat.is_ddl or flat.ddl_ops))
 
 
 def has_source_places(name: str) -> bool:
@@ -223,9 +241,10 @@ def sent_of(name: str, writers: Writers | None) -> Sent:
     return Sent(payload_in_json, hash_of)
 
 
-def has_watermarks(name: str) -> bool:
-    """Whether messages of the format *name* may be watermarks."""
-    return name in _WITH_WATERMARKS
+def looks_back(name: str) -> bool:
+    """Whether messages of the format *name* are read by the one before them: it may be a watermark, or say of which table a delete is."""
+    keyed = KEYED_FORMATS.get(name)
+    return name in _WITH_WATERMARKS or (keyed is not None and bool(keyed.table))
 
 
 def advice_of(name: str) -> str:

@@ -17,7 +17,7 @@ from connectors.readers.base import (
 )
 from connectors.readers.kafka.administration import Administration
 from connectors.readers.kafka.client import Client, KafkaSettings, purged
-from connectors.readers.kafka.decoders import decoder_of, has_statements, has_watermarks, writers_of
+from connectors.readers.kafka.decoders import decoder_for, has_statements, looks_back, writers_of
 from connectors.readers.kafka.message_cache import MessageCache
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.messages.partitions import Partition
@@ -59,6 +59,7 @@ class KafkaReader:
         self.on_bound: Callable[[LogPosition], None] | None = None
         self.stated: Callable[[], Iterable[tuple[int, str]]] | None = None
         self.marks: Callable[[Collection[str]], SourceMarks] | None = None
+        self.delivered: Callable[[], Iterable[tuple[str, TableName]]] | None = None
         self.keeps_scans = False
 
     def __getstate__(self) -> KafkaSettings:
@@ -169,8 +170,9 @@ class KafkaReader:
         marks = {} if self.marks is None else self.marks(names)
         order = SourceOrder(stated, goes_on=self.marks is not None)
         scan = TopicScan(ranges, self._settings, self._writers, marks, order, {*self._told.values()})
-        # A plan that ended with a watermark left it right before this one.
-        back = int(has_watermarks(self._settings.format))
+        self._tell_delivered(scan)
+        # A plan that ended with a watermark, or amid a delete and its tombstone, left it right before this one.
+        back = int(looks_back(self._settings.format))
         wanted = {at: (max(bounds[at][0], begin - back), end) for at, (begin, end) in ranges.items() if end > begin}
         alone = {at: each for at, each in wanted.items() if self._has_statements_alone(at)}
         with closing(self._client.batches(alone)) as batches:
@@ -201,6 +203,15 @@ class KafkaReader:
         if self.on_bound is not None:
             self.on_bound(reached)
         yield Bound(position=reached, event_time_us=scan.event_time_us, partitions=parts, marks=scan.marks())
+
+    def _tell_delivered(self, scan: TopicScan) -> None:
+        """Has decoders whose messages may not name their table know which ones their partition had."""
+        from connectors.readers.kafka.keyed.rows import KeyedRows
+
+        keyed = {f"{topic}:{n}": each for (topic, n), each in scan.decoders.items() if isinstance(each, KeyedRows)}
+        for file, table in () if self.delivered is None or not keyed else self.delivered():
+            if file in keyed:
+                keyed[file].know(table)
 
     def _fill(
         self,
@@ -257,16 +268,7 @@ class KafkaReader:
         del begun  # messages are named by their offsets
         if not isinstance(planned, PartitionRange):
             raise SourceError("a range of a binlog, and a reader of topics", where=str(planned))
-        decoder = decoder_of(
-            self._settings.format,
-            zone=self._settings.zone,
-            tells=False,
-            writers=self._writers,
-            topic=planned.topic,
-            modes=self._settings.modes,
-            message_schema=self._settings.message_schema,
-            schema_topic=self._settings.schema_topic,
-        )
+        decoder = decoder_for(self._settings, planned.topic, self._writers, tells=False)
         lone = self._settings.normalized or never
         maker = ChunkMaker(planned, tables, sequence=sequence, as_text=as_text, stops=stops, normalized=lone)
         # A plan that was made with dead letters has them whatever the configuration says by now.

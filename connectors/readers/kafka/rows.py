@@ -114,8 +114,9 @@ class ChunkMaker:
         if table is None or table.table_id in self._stopped or self._is_behind_stop(table, offset):
             return
         written, version = self._under(table, offset)
-        if event.written is not None and event.written.compressed and self._normalized(event.table):
-            event = decompressed(event, written)
+        if event.written is not None and event.written.compressed:
+            # Without a state a row that lacks columns stops its table, whatever it tells of its key.
+            event = decompressed(event, written) if self._normalized(event.table) else replace(event, keyed=False)
         operations = self._operations(event, offset, written)
         rows = self._open.get(table.table_id)
         if rows is None or not rows.is_under(event.schema, written, version):

@@ -61,6 +61,10 @@ class ScannedRanges:
     def pass_over_repeat(self, partition: Partition, offset: int) -> None:
         """Leaves out a message that came before."""
         self.pass_over(partition, REPEATED)
+        self.leave_out(partition, offset)
+
+    def leave_out(self, partition: Partition, offset: int) -> None:
+        """Has nobody read a message."""
         found = self._open[partition].repeated
         if found and found[-1][1] == offset:
             found[-1] = (found[-1][0], offset + 1)

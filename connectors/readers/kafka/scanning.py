@@ -10,13 +10,14 @@ import numpy as np
 
 from connectors.readers.kafka.decoders import (
     advice_of,
-    decoder_of,
+    decoder_for,
     has_source_places,
     has_statements,
     has_statements_among_rows,
     sent_of,
 )
 from connectors.readers.kafka.formats.decoder import FlatDecoder
+from connectors.readers.kafka.keyed.rows import KeyedRows
 from connectors.readers.kafka.located.batches import LocatedRows, interleaved, never, runs_of
 from connectors.readers.kafka.locators import scanning_locator_of
 from connectors.readers.kafka.messages.events import RowSchema, SqlEvent, Watermark
@@ -28,7 +29,7 @@ from connectors.readers.kafka.statements.scanned import ScannedStatements
 from connectors.readers.kafka.statements.source_order import SourceOrder
 from historian.changelog.operations import Op
 from historian.errors import UnsupportedEvent
-from historian.plans.plans import DOUBTFUL, LATE, REPEATED, UNREADABLE, PartitionRange
+from historian.plans.plans import DOUBTFUL, LATE, LEAST_MESSAGE_BYTES, REPEATED, UNREADABLE, PartitionRange
 from historian.positions.places import Place
 
 if TYPE_CHECKING:
@@ -43,9 +44,6 @@ if TYPE_CHECKING:
     from historian.plans.source_marks import SourceMarks
 
 __all__ = ["TopicScan"]
-
-_LEAST_BYTES = 40
-"""A message counts as so long at least where a scan ends at a limit."""
 
 _LONGEST_WAIT = 4
 """So many times the limit is read at most to find what may explain rows: a partition may have nothing that tells a time."""
@@ -81,21 +79,10 @@ class TopicScan:
             for partition in (ranges if has_source_places(settings.format) else ())
         }
         # What one partition tells bit by bit says nothing of another one, which may be further.
-        self._decoders = {
-            partition: decoder_of(
-                settings.format,
-                zone=settings.zone,
-                writers=writers,
-                topic=partition[0],
-                modes=settings.modes,
-                message_schema=settings.message_schema,
-                schema_topic=settings.schema_topic,
-            )
-            for partition in ranges
-        }
+        self.decoders = {partition: decoder_for(settings, partition[0], writers) for partition in ranges}
         self._locators = {
             partition: scanning_locator_of(decoder, settings.normalized or never)
-            for partition, decoder in self._decoders.items()
+            for partition, decoder in self.decoders.items()
         }
         self._schema_topic = settings.schema_topic
         self._order = SourceOrder() if order is None else order
@@ -130,10 +117,10 @@ class TopicScan:
         taken, most = 0, max(self._most_bytes, limit_bytes)
         while taken < len(batch):
             if self._is_full(most):
-                most = max(self.size_bytes, self.message_count * _LEAST_BYTES) + limit_bytes
+                most = max(self.size_bytes, self.message_count * LEAST_MESSAGE_BYTES) + limit_bytes
                 self._most_bytes = most
             # What a row takes does not shrink with its message, so that a plan ends by messages too.
-            left = max(1, most // _LEAST_BYTES - self.message_count)
+            left = max(1, most // LEAST_MESSAGE_BYTES - self.message_count)
             taken += self.take(partition, batch.part(taken, min(len(batch), taken + left)), most)
             if self._is_full(most):
                 ends = self.waiting_ends()
@@ -147,7 +134,7 @@ class TopicScan:
         return self._is_full(_LONGEST_WAIT * limit_bytes) and self._statements.wait_no_more()
 
     def _is_full(self, most_bytes: int) -> bool:
-        return self.size_bytes >= most_bytes or self.message_count >= most_bytes // _LEAST_BYTES
+        return self.size_bytes >= most_bytes or self.message_count >= most_bytes // LEAST_MESSAGE_BYTES
 
     def take(self, partition: Partition, batch: Batch, limit_bytes: int | None = None) -> int:
         """Takes the next messages of a partition, until *limit_bytes* are read of all; gives how many."""
@@ -165,7 +152,7 @@ class TopicScan:
 
     def _parts_between_statements(self, partition: Partition, batch: Batch) -> Iterator[Batch]:
         """*batch* as it is, or in parts where what a decoder has learned of columns counts no more."""
-        decoder, begin = self._decoders[partition], 0
+        decoder, begin = self.decoders[partition], 0
         if self._schema_topic and isinstance(decoder, FlatDecoder):
             for end in self._crossings[partition].of(batch):
                 if end > begin:
@@ -175,10 +162,12 @@ class TopicScan:
         yield batch.part(begin, len(batch))
 
     def look_back(self, partition: Partition, batch: Batch) -> None:
-        """Looks at messages before the scan's start, of which a watermark holds for those behind it."""
+        """Looks at messages before the scan's start: a watermark holds for those behind it, and a decoder knows of the last one."""
         for key, value, offset in zip(batch.keys, batch.values, batch.offsets.tolist(), strict=True):
+            if value is None:
+                continue  # what its table is, the one before it told
             try:
-                events = self._decoders[partition].events(key, value, f"{partition[0]}:{partition[1]}:{offset}")
+                events = self.decoders[partition].events(key, value, f"{partition[0]}:{partition[1]}:{offset}")
             except UnsupportedEvent:
                 continue  # the plan before has told, or left it to the dead letters
             for event in events:
@@ -257,7 +246,7 @@ class TopicScan:
         file = f"{partition[0]}:{partition[1]}"
         place = Place(gtid=f"{file}:{offset}", file=file, offset=offset, ordinal=0)
         try:
-            events = self._decoders[partition].events(key, value, place.gtid, batch.time_us(number))
+            events = self.decoders[partition].events(key, value, place.gtid, batch.time_us(number))
         except UnsupportedEvent:
             if not self._keeps_unread:
                 raise
@@ -265,6 +254,9 @@ class TopicScan:
             return
         if not events:
             self._read.pass_over(partition, "tombstone" if value is None else "no_row")
+            if isinstance(self.decoders[partition], KeyedRows):
+                # What it is was told by the message before it, which a range may lack that begins with it.
+                self._read.leave_out(partition, offset)
         for event in events:
             if isinstance(event, Watermark):
                 self._read.pass_over(partition, "watermark")
@@ -284,8 +276,9 @@ class TopicScan:
                 self._read.pass_over(partition, LATE)
             held = self._schemas.get((partition, event.table))
             if held is not event.schema and not (event.keyed and event.schema.tells_no_more_than(held)):
-                self._schemas[partition, event.table] = event.schema
-                self._statements.take_schema(event, place, moment_us)
+                told = self._crossings[partition].alone(event, moment_us, self.decoders[partition], key, value)
+                self._schemas[partition, event.table] = told.schema
+                self._statements.take_schema(told, place, moment_us)
 
     def _take_statement(self, event: SqlEvent, value: bytes, place: Place, newest: Callable[[], Newest]) -> None:
         partition = partition_of(place)

@@ -24,12 +24,14 @@ class Left:
 
     Attributes:
         has_rows: those from before the statement go on being its rows.
+        by_stop: it had stopped, so nobody reads them.
     """
 
     table_id: int
     has_rows: bool
     place: Place
     event_time_us: int
+    by_stop: bool = False
 
 
 class FormerTables:
@@ -77,13 +79,20 @@ class FormerTables:
         return self._left
 
     def _leave(self, entry: TimelineEntry, left: dict[TableName, list[Left]]) -> None:
+        moved: int | None = None
         for edit in entry.edits:
             if isinstance(edit, CreateTable):
                 self._gets(edit.snapshot.name, edit.snapshot.table_id, entry, left)
+            elif isinstance(edit, ForgetTable) and not edit.reason:
+                moved = self._lost(edit.table, entry, left)
+            elif isinstance(edit, ForgetTable) and moved is not None:
+                # A stopped table that is renamed is forgotten under one name, then under the other.
+                self._stopped[edit.table] = self._ids[edit.table] = moved
+                moved = None
             elif isinstance(edit, ForgetTable) and edit.table in self._ids:
                 self._stopped[edit.table] = self._ids[edit.table]
             elif isinstance(edit, ResumeTable):
-                self._stopped.pop(edit.table, None)
+                self._resumed(edit, left)
             elif isinstance(edit, (DropTable, RenameTable, TruncateTable)) and entry.place is not None:
                 ended = Left(edit.table_id, isinstance(edit, RenameTable), entry.place, entry.event_time_us)
                 left.setdefault(edit.table, []).append(ended)
@@ -91,11 +100,24 @@ class FormerTables:
                     self._gets(edit.new, edit.table_id, entry, left)
 
     def _gets(self, name: TableName, table_id: int, entry: TimelineEntry, left: dict[TableName, list[Left]]) -> None:
-        """Notes that a table gets a name. One that had it and stopped has no row under it from there on, though no edit drops it."""
+        """Notes that a table gets a name."""
+        self._lost(name, entry, left)
+        self._ids[name] = table_id
+
+    def _lost(self, name: TableName, entry: TimelineEntry, left: dict[TableName, list[Left]]) -> int | None:
+        """Notes that a table that stopped, if one had the name, has no row under it from there on, though no edit drops it; gives its id."""
         stopped = self._stopped.pop(name, None)
         if stopped is not None and entry.place is not None:
-            left.setdefault(name, []).append(Left(stopped, False, entry.place, entry.event_time_us))
-        self._ids[name] = table_id
+            left.setdefault(name, []).append(Left(stopped, False, entry.place, entry.event_time_us, by_stop=True))
+        return stopped
+
+    def _resumed(self, edit: ResumeTable, left: dict[TableName, list[Left]]) -> None:
+        """Notes that a table goes on. Where someone said what it was from its stop on, its rows are read, and what becomes of them is told again."""
+        table_id = edit.snapshot.table_id
+        self._stopped = {name: each for name, each in self._stopped.items() if each != table_id and name != edit.table}
+        if edit.unknown_since is None:
+            for name, former in left.items():
+                left[name] = [each for each in former if each.table_id != table_id or not each.by_stop]
 
 
 def _stands_before(statement: Place, row: Place) -> bool:

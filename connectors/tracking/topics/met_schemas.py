@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,15 @@ from historian.charsets.client_text import printable
 from historian.ddl import Resolution, resolve
 from historian.history.versions import in_force
 from historian.plans.plans import PartitionRange, Passage, PlannedTable
-from historian.schema.edits import AddColumn, CreateTable, DropTable, Edit, RenameTable, TruncateTable
+from historian.schema.edits import (
+    AddColumn,
+    CreateTable,
+    DropTable,
+    Edit,
+    ForgetTable,
+    RenameTable,
+    TruncateTable,
+)
 from historian.schema.snapshots import Catalog, Snapshot
 
 if TYPE_CHECKING:
@@ -62,7 +71,7 @@ class MetSchemas:
         self._named: dict[tuple[str, TableName], int] = {}
         self._held_of = Counter(file for file, _ in self._last)
         self._ids: dict[TableName, set[int]] = {}
-        self._unknown: dict[tuple[str, TableName], tuple[SchemaMet, int]] = {}
+        self._silent: set[tuple[int, TableName]] = set()
 
     def table_of(self, met: SchemaMet, catalog: Catalog, stopped: int | None) -> tuple[Snapshot | None, bool] | None:
         """The table that the rows of *met* are of, and whether it had that name once; None: they come to nobody, which is noted.
@@ -73,13 +82,16 @@ class MetSchemas:
         """
         latest = catalog.tables.get(met.table)
         is_unknown = latest is None and met.table in catalog.unknown
-        if is_unknown or (latest is not None and latest.table_id == stopped):
-            if stopped is not None:  # else its rows would be read under what its partition had before
+        former = self._former.of(met)
+        is_of_former = former is not None and former.has_rows
+        if not is_of_former and (is_unknown or (latest is not None and latest.table_id == stopped)):
+            # Else its rows would be read under what its partition had before, or has later.
+            if stopped is not None:
                 self.passes_over(met, stopped)
             elif (before := self._former.stopped(met.table)) is not None:
-                self._unknown.setdefault((met.place.file, met.table), (met, before))
+                self._silent.add((before, met.table))
+                self.passes_over(met, before)
             return None  # what it became is told, but not what became of its rows
-        former = self._former.of(met)
         if former is None:
             return latest, False
         if not former.has_rows:
@@ -143,21 +155,22 @@ class MetSchemas:
 
     def passes_over(self, met: SchemaMet, table_id: int) -> None:
         """Notes that rows of *met* come to nobody: their table was dropped or emptied behind them."""
-        named = [each.snapshot for each in self._versions(table_id) if each.snapshot.name == met.table]
-        if named:
-            self._note((met.place.file, table_id), met, 0, named[-1])
+        known = [each.snapshot for each in self._versions(table_id)]
+        named = [each for each in known if each.name == met.table]
+        if known:  # one that was renamed behind its stop never had the name
+            self._note((met.place.file, table_id), met, 0, named[-1] if named else replace(known[-1], name=met.table))
 
     def began(self, met: SchemaMet, number: int, snapshot: Snapshot) -> None:
         """Notes the version *number*, which the walk has made of *met*."""
         self._versions(snapshot.table_id).append(_Known(number, snapshot, met.event_time_us))
         self._note((met.place.file, snapshot.table_id), met, number, None)
 
-    def takes(self, statement: Statement, resolution: Resolution, catalog: Catalog) -> bool:
-        """Whether a statement in a topic changes the history.
+    def takes(self, statement: Statement, resolution: Resolution, catalog: Catalog) -> Resolution | None:
+        """What of a statement changes the history; None: nothing.
 
-        It does not where it came before, in another partition or from a producer that began anew. Nor where it cannot be followed and
-        messages tell what it did: of tables that are not known yet, or whose rows behind it came first, by another partition. But
-        no message tells what it gives rows from before it.
+        Nothing does where it came before, in another partition or from a producer that began anew. Nor what cannot be followed where
+        messages tell it: of tables that are not known yet, or whose rows behind it came first, by another partition. But no message
+        tells what it gives rows from before it.
         """
         if self._stated is None:
             self._stated = {}
@@ -165,17 +178,16 @@ class MetSchemas:
                 self._stated.setdefault(entry.statement, set()).add(entry.event_time_us)
         stated_us = self._stated.get(printable(statement.sql), set())
         if statement.event_time_us in stated_us or (statement.has_place and stated_us):
-            return False
+            return None
         if resolution.kind != "not_understood":
-            return True
-        return any(
-            table in catalog.tables
-            and not (
-                self._told_behind(catalog.tables[table], statement)
-                and not self._fills(catalog.tables[table], statement, catalog)
-            )
-            for table in resolution.tables
-        )
+            return resolution
+        known = [catalog.tables[table] for table in resolution.unknown_behind if table in catalog.tables]
+        forgotten = {edit.table for edit in resolution.edits if isinstance(edit, ForgetTable) and edit.reason}
+        is_told = [self._told_behind(each, statement) and not self._fills(each, statement, catalog) for each in known]
+        if not all(is_told) or not forgotten.isdisjoint(resolution.unknown_behind):
+            return resolution
+        # Tables that are known follow it beside others.
+        return None if known or not resolution.edits else replace(resolution, kind="ddl", tables=(), reason="")
 
     def parted(self, edit: Edit, statement: Statement) -> TableName | None:
         """The table whose rows *edit* parts from those of before, where nobody can say any more which ones came before *statement*; else None."""
@@ -225,9 +237,10 @@ class MetSchemas:
     def ranges(self, parts: tuple[PartitionRange, ...], tables: tuple[PlannedTable, ...]) -> tuple[PartitionRange, ...]:
         """*parts* with the passages of rows in them, for the *tables* of the plan."""
         planned = {table.table_id: {each.version for each in table.versions} for table in tables}
+        named = {each.snapshot.name for table in tables for each in table.versions if each.snapshot is not None}
         found = []
         for part in parts:
-            passages = [
+            met = [
                 self._with_schema(passage, planned.get(table_id, set()))
                 for (file, table_id), passages in self._met.items()
                 if file == part.file
@@ -235,11 +248,18 @@ class MetSchemas:
                 # Earlier ones stay: rows under an earlier name may come again.
                 if passage.offset < part.end and (table_id in planned or not passage.is_read)
             ]
+            # Rows of tables that stopped before the walk are read for nothing, unless others have the name.
+            names = named | {each.snapshot.name for each in met if each.is_read and each.snapshot is not None}
+            passages = [each for each in met if each.is_read or not self._is_silent(each, names)]
             # What came before is told once: a table that is read again later passes over the same.
             if passages or part.unread or part.repeated:
                 ordered = sorted(passages, key=lambda passage: (passage.table_id, passage.offset))
                 found.append(replace(part, passages=tuple(ordered)))
         return tuple(found)
+
+    def _is_silent(self, passage: Passage, names: Collection[TableName]) -> bool:
+        name = None if passage.snapshot is None else passage.snapshot.name
+        return name is not None and (passage.table_id, name) in self._silent and name not in names
 
     def _versions(self, table_id: int) -> list[_Known]:
         if table_id not in self._known:
@@ -258,8 +278,6 @@ class MetSchemas:
 
     def _note(self, key: tuple[str, int], met: SchemaMet, number: int, snapshot: Snapshot | None) -> None:
         file, table_id = key
-        if (unknown := self._unknown.pop((file, met.table), None)) is not None:
-            self.passes_over(*unknown)  # else the plan would not know whose rows stand before those of this table
         passages = self._met.setdefault(key, [])
         held = self._last.get(key)
         named = file, met.table

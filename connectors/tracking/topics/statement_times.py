@@ -1,4 +1,4 @@
-"""When the statements of a history were executed, and where their source's log has them, told to readers whose partitions may bring rows from before and from behind one."""
+"""What a history knows, told to readers whose partitions may bring rows from before and from behind a statement, or of tables that they do not name."""
 
 from __future__ import annotations
 
@@ -9,14 +9,26 @@ from connectors.readers.base import PartitionedLog, Reader
 
 if TYPE_CHECKING:
     from historian.history.history import History
+    from historian.names import TableName
+    from historian.store import Store
 
-__all__ = ["tell_statements"]
+__all__ = ["tell_delivered", "tell_statements"]
 
 
 def tell_statements(reader: Reader, history: Callable[[], History]) -> None:
     """Has scans of *reader* know the statements of *history*, where its log has partitions."""
     if isinstance(reader, PartitionedLog):
         reader.stated = lambda: _stated(history())
+
+
+def tell_delivered(reader: Reader, history: Callable[[], History], store: Store) -> None:
+    """Has scans of *reader* know of which tables partitions had rows, as far as plans in *store* have them."""
+    if isinstance(reader, PartitionedLog):
+        reader.delivered = lambda: _delivered(history(), store)
+
+
+def _delivered(history: History, store: Store) -> Iterator[tuple[str, TableName]]:
+    return ((file, versions[-1].name) for file, table in store.passages() if (versions := history.versions_of(table)))
 
 
 def _stated(history: History) -> Iterator[tuple[int, str]]:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from historian.ddl.parsing.context import StatementContext
 from historian.names import TableName
-from historian.schema.edits import Edit
+from historian.schema.edits import Edit, ForgetTable, RenameTable
 from historian.schema.snapshots import Catalog
 
 __all__ = [
@@ -49,6 +49,17 @@ class Resolution:
     conditional: tuple[TableName, ...] = ()
     reason: str = ""
     filled: bool = False
+
+    @property
+    def unknown_behind(self) -> tuple[TableName, ...]:
+        """Those of ``tables`` under whose names there may be one that is not known: no edit gives the name away, or to a table that is."""
+        settled: dict[TableName, bool] = {}
+        for edit in self.edits:
+            if isinstance(edit, RenameTable):
+                settled[edit.new] = True
+            elif isinstance(edit, ForgetTable):
+                settled[edit.table] = not edit.reason
+        return tuple(table for table in self.tables if not settled.get(table, False))
 
 
 IRRELEVANT = Resolution(kind="irrelevant")

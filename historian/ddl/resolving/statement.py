@@ -34,6 +34,7 @@ from historian.ddl.resolving.databases import (
     drop_database,
     no_table,
 )
+from historian.ddl.resolving.renames import rename_tables
 from historian.ddl.resolving.resolution import (
     IRRELEVANT,
     Resolution,
@@ -41,7 +42,7 @@ from historian.ddl.resolving.resolution import (
     named,
     tracked,
 )
-from historian.ddl.resolving.tables import alter_table, create_table, drop_tables, rename_tables, truncate
+from historian.ddl.resolving.tables import alter_table, create_table, drop_tables, truncate
 from historian.ddl.resolving.unnamed_tables import changes_unnamed
 from historian.names import TableName
 from historian.schema.applying import apply_all

@@ -1,10 +1,10 @@
-"""Statements on tables against a catalog: CREATE, ALTER, DROP, RENAME, TRUNCATE."""
+"""Statements on tables against a catalog: CREATE, ALTER, DROP, TRUNCATE."""
 
 from __future__ import annotations
 
 from historian.ddl.parsing.actions import ChangesRows, DropForeignKey, RenameTo
 from historian.ddl.parsing.context import StatementContext
-from historian.ddl.parsing.statements import AlterTable, CreateTable, DropTables, RenameTables, TruncateTable
+from historian.ddl.parsing.statements import AlterTable, CreateTable, DropTables, TruncateTable
 from historian.ddl.resolving.alter import altered_table
 from historian.ddl.resolving.create import copied_table, created_table
 from historian.ddl.resolving.merge_tables import altered_merge_table, emptied_merge_table, made_merge_table
@@ -23,15 +23,12 @@ from historian.ddl.resolving.resolution import (
 from historian.ddl.resolving.table_edits import edits_between
 from historian.names import TableName
 from historian.schema.edits import CreateTable as CreateTableEdit
-from historian.schema.edits import DropTable, Edit, ForgetTable, RenameTable
+from historian.schema.edits import DropTable, Edit, ForgetTable
 from historian.schema.edits import TruncateTable as TruncateTableEdit
 from historian.schema.merge_tables import is_merge
 from historian.schema.snapshots import NO_TABLES, SEQUENCE, Catalog, Snapshot
 
-__all__ = ["alter_table", "create_table", "drop_tables", "rename_tables", "truncate"]
-
-_RENAMES_TEMPORARY_SINCE = 110800
-"""MariaDB that was seen to rename a temporary table also behind an ALTER of it that failed, which no log has; 10.5 and 10.11 rename the real one."""
+__all__ = ["alter_table", "create_table", "drop_tables", "truncate"]
 
 
 def create_table(statement: CreateTable, catalog: Catalog, context: StatementContext) -> Resolution:
@@ -185,46 +182,6 @@ def drop_tables(statement: DropTables, catalog: Catalog, context: StatementConte
         return Resolution(kind="ddl", edits=tuple(edits))
     reason = "; ".join(unknown_reason(table, catalog) for table in unknown)
     return Resolution(kind="not_understood", edits=tuple(edits), tables=tuple(unknown), reason=reason)
-
-
-def rename_tables(statement: RenameTables, catalog: Catalog, context: StatementContext) -> Resolution:
-    """Pairs take effect one after the other, so that a swap goes over a third name."""
-    present: dict[TableName, Snapshot | None] = {}
-    edits: list[Edit] = []
-    unknown: list[TableName] = []
-    hidden: list[TableName] = []
-    temporary = set(context.temporary if context.flavor == "mariadb" else ())
-    for pair in statement.pairs:
-        old, new = named(pair, catalog, context)
-        snapshot = present.get(old, catalog.tables.get(old))
-        taken = present.get(new, catalog.tables.get(new)) is not None
-        if old in temporary:
-            temporary ^= {old, new}
-            if snapshot is not None and not taken and context.version < _RENAMES_TEMPORARY_SINCE:
-                hidden += [old, new]
-            continue
-        present[old] = None
-        kind = catalog.unknown.get(old)
-        if kind in NO_TABLES or is_merge(kind):
-            edits += [ForgetTable(table=old, reason=""), ForgetTable(table=new, reason=kind or "")]
-            continue
-        if snapshot is None and taken and context.flavor == "mariadb" and old not in catalog.unknown:
-            continue  # a temporary table gets the name: MariaDB logs that without a mark
-        if snapshot is None or taken:
-            if statement.if_exists and snapshot is None and old not in catalog.unknown:
-                continue
-            unknown += [old, new]
-            continue
-        present[new] = snapshot
-        edits.append(RenameTable(table=old, table_id=snapshot.table_id, new=new))
-    if not unknown and not hidden:
-        return Resolution(kind="ddl", edits=tuple(edits))
-    if unknown:
-        reason = f"{unknown_reason(unknown[0], catalog)}, and it is renamed to {unknown[1]}"
-    else:
-        reason = f"{hidden[0]} or a temporary table of that name is renamed to {hidden[1]}: behind an ALTER that failed it is the real one"
-    stopped = tuple(dict.fromkeys((*unknown, *hidden)))
-    return Resolution(kind="not_understood", edits=tuple(edits), tables=stopped, reason=reason)
 
 
 def truncate(statement: TruncateTable, catalog: Catalog, context: StatementContext) -> Resolution:

@@ -69,13 +69,14 @@ def plan_of(number: int) -> Plan:
     return replace(a_plan(number), tables=(planned(FIRST),))
 
 
-def normalized(normalizer: Normalizer, number: int, *given: Chunk) -> list[Chunk]:
+def normalized(normalizer: Normalizer, number: int | Plan, *given: Chunk) -> list[Chunk]:
+    plan = plan_of(number) if isinstance(number, int) else number
     with closing(LocalChunks()) as chunks:
         chunks.fill([lambda: iter(given)])
-        with normalizer.normalized(plan_of(number), chunks) as (whole, counts):
+        with normalizer.normalized(plan, chunks) as (whole, counts):
             assert isinstance(whole, LocalChunks)
             found = list(whole.of_table(7))
-        normalizer.written(plan_of(number), counts)
+        normalizer.written(plan, counts)
     return found
 
 
@@ -117,6 +118,21 @@ def test_normalisation_that_is_taken_back_keeps_no_plan_and_does_not_return(stor
     assert NormalizationNote.of(store).tables.keys() == {7}
     with pytest.raises(HistorianError, match="taken back"):
         Normalizer(MemoryStates(), EVERY, store).held(5)
+
+
+@pytest.mark.parametrize("seed, unseen", [(0, 2), (1, 5)], ids=["from the beginning", "behind rows that are kept"])
+def test_what_is_read_again_into_fresh_targets_is_counted_once(store: Store, seed: int, unseen: int) -> None:
+    states = MemoryStates()
+    normalizer = Normalizer(states, EVERY, store)
+    normalizer.held(0)
+    gone = [(Op.RETRACT, {"id": number}) for number in range(5)]
+    normalized(normalizer, 1, chunk_of(gone, FIRST))
+    plan = plan_of(2)
+    plan = replace(plan, tables=tuple(replace(each, behind=0, seed=seed) for each in plan.tables))
+
+    normalized(normalizer, plan, chunk_of(gone[:2], FIRST))
+
+    assert NormalizationNote.of(store).tables[7].unseen_deletes == unseen
 
 
 def test_of_a_table_that_its_reader_stops_no_row_of_the_plan_comes(store: Store) -> None:

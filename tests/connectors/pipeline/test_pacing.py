@@ -14,6 +14,8 @@ import pytest
 
 from connectors.pipeline.pacing import PlansAhead, pause
 from historian.errors import LeaseHeld, LogPurged, RowCorrupt
+from historian.plans.plans import PartitionRange, Plan
+from historian.positions import KAFKA, parse_position
 
 WAIT_S = 60
 ENOUGH_BYTES = 5
@@ -133,6 +135,7 @@ def _ahead(
     decode: Callable[[Any, Any], Any] = _same,
     stopping: Any = None,
     first_bytes: int = 7,
+    limit_bytes: int = 7,
 ) -> PlansAhead:
     return PlansAhead(
         tracker,
@@ -140,7 +143,7 @@ def _ahead(
         log_of=_same,
         decode=decode,
         stopping=stopping or threading.Event(),
-        limit_bytes=7,
+        limit_bytes=limit_bytes,
         first_bytes=first_bytes,
         enough_bytes=ENOUGH_BYTES,
         until="end",
@@ -364,3 +367,26 @@ def test_where_writing_and_scan_fail_the_writing_s_error_is_told_and_the_scan_s_
     with caplog.at_level(logging.DEBUG), pytest.raises(ValueError, match="sink"), ahead.making(3):
         raise ValueError("sink")
     assert "could not be made either: gone" in caplog.text
+
+
+@pytest.mark.parametrize("messages, size_bytes, is_full", [(24, 999, False), (25, 50, True), (2, 1003, True)])
+def test_a_plan_of_topics_is_full_by_its_messages_too(messages: int, size_bytes: int, is_full: bool) -> None:
+    parts = (
+        PartitionRange(topic="t", partition=0, start=5, end=6, bytes_read=size_bytes),
+        PartitionRange(topic="t", partition=1, start=0, end=messages - 1, bytes_read=0),
+    )
+    start, end = parse_position("t:0:5,t:1:0", KAFKA), parse_position(f"t:0:6,t:1:{messages - 1}", KAFKA)
+    plan = Plan(
+        number=1,
+        previous=0,
+        connector="c",
+        start=start,
+        end=end,
+        ranges=parts,
+        tables=(),
+        version=0,
+        system_time_us=0,
+        revision="",
+    )
+
+    assert is_full == _ahead(Tracker(), first_bytes=1003, limit_bytes=1003).is_full(plan)

@@ -11,6 +11,7 @@ from connectors.tracking.topics.met_schemas import MetSchemas
 from connectors.tracking.walk import Walk
 from historian.ddl import StatementContext
 from historian.history.history import History
+from historian.history.online_schema_changes import OnlineChanges
 from historian.history.timeline import TimelineEntry
 from historian.names import TableName
 from historian.positions.places import Place
@@ -83,6 +84,89 @@ def test_a_table_made_of_a_partition_stops_with_it_and_its_schema_is_recorded() 
     assert {1, 2} == set(walk.quarantines)
     assert {"shop.t", "shop.u"} == {str(name) for name in walk.catalog.tables}
     assert "CONVERT PARTITION moves rows without row events" in walk.quarantines[2].reason
+
+
+def _tables(walk: Walk) -> dict[str, int]:
+    return {name.table: snapshot.table_id for name, snapshot in walk.catalog.tables.items()}
+
+
+def _stops(store: Store) -> list[tuple[int, str]]:
+    return [(table_id, name.table) for table_id, name, _ in store.stopped()]
+
+
+@pytest.mark.parametrize(
+    "sql, known, stopped",
+    [
+        ("RENAME TABLE t TO v, u TO t", {"t": 2}, [(1, "t"), (0, "v")]),
+        ("RENAME TABLE t TO tmp, u TO t, tmp TO u", {"t": 2}, [(1, "t"), (0, "u")]),
+        ("RENAME TABLE u TO v, t TO u", {"v": 2}, [(1, "t"), (0, "u")]),
+        ("DROP TABLE t, u", {}, [(1, "t")]),
+    ],
+    ids=["in its place", "swapped", "into its place", "dropped"],
+)
+@pytest.mark.parametrize("flavor", ["mysql", "kafka"])
+def test_a_statement_on_a_stopped_table_is_executed_on_the_others(
+    sql: str, known: dict[str, int], stopped: list[tuple[int, str]], flavor: str
+) -> None:
+    store = Store.open("sqlite://")
+    history = History.of([capture(create(1, "t", "a", key=(1,)), create(2, "u", "x", first=9))], resolved=position())
+    topics = MetSchemas(history, {}) if flavor == "kafka" else None
+    walk = Walk(history, 1, store, lambda _: True, flavor, position(), topics=topics)
+    for number, each in enumerate(("ALTER TABLE shop.t FROBNICATE", sql), 2):
+        walk.take(replace(_statement(number, each), event_time_us=number))
+
+    assert known == _tables(walk)
+    # What a server drops under a name that is not known may have been another table.
+    doubtful = [(0, "t")] if not known and flavor == "mysql" else []
+    assert [*doubtful, *stopped] == _stops(store)
+    assert {name.table for table_id, name, _ in store.stopped() if not table_id} <= {
+        n.table for n in walk.catalog.unknown
+    }
+    assert all("a statement was not understood: " in stop.reason for *_, stop in store.stopped())
+
+
+SWAP = "RENAME /* gh-ost */ TABLE t TO _t_del, _t_gho TO t"
+TWO_STEPS = "RENAME /* gh-ost */ TABLE t TO _t_del; RENAME /* gh-ost */ TABLE _t_gho TO t"
+NOT_KNOWN = {
+    "t": ["ALTER TABLE shop.t FROBNICATE"],
+    "rows": ["INSERT INTO shop.t VALUES (1)"],
+    "_t_gho": ["ALTER TABLE shop._t_gho FROBNICATE"],
+    "both": ["ALTER TABLE shop.t FROBNICATE", "ALTER TABLE shop._t_gho FROBNICATE"],
+    "never": [],
+}
+
+
+@pytest.mark.parametrize("sql", [SWAP, TWO_STEPS], ids=["one step", "two steps"])
+@pytest.mark.parametrize(
+    "not_known, stopped",
+    [
+        ("t", [(1, "t"), (2, "t")]),
+        ("rows", [(1, "t"), (2, "t")]),
+        ("_t_gho", [(1, "t")]),
+        ("both", [(0, "t"), (1, "t")]),
+        ("never", [(1, "t")]),
+    ],
+)
+def test_a_swap_by_a_tool_with_a_table_that_is_not_known_stops_what_comes_of_it(
+    sql: str, not_known: str, stopped: list[tuple[int, str]]
+) -> None:
+    """Nobody knows what a shadow held whose rows are not captured; one that is not known makes a table that is not."""
+    store = Store.open("sqlite://")
+    made = [create(1, "t", "a", key=(1,)), create(2, "_t_gho", "a", first=9), create(3, "_t_ghc", "y", first=20)]
+    if not_known == "never":
+        del made[1]
+    history = History.of([capture(*made)], resolved=position())
+
+    def is_captured(name: TableName) -> bool:
+        return name.table == "t"
+
+    walk = Walk(history, 1, store, is_captured, "mysql", position(), online_changes=OnlineChanges())
+    for number, each in enumerate([*NOT_KNOWN[not_known], *sql.split("; ")], 2):
+        walk.take(_statement(number, each))
+
+    # In two steps gh-ost shows that its copy is whole: one table changes, which has stopped already.
+    assert (stopped if (sql, not_known) != (TWO_STEPS, "rows") else [(1, "t")]) == sorted(_stops(store))
+    assert ("t" in _tables(walk)) == (not_known in ("t", "rows"))
 
 
 def test_what_was_captured_or_said_between_plans_is_taken_before_the_log_goes_on() -> None:

@@ -23,7 +23,7 @@ from connectors.readers.kafka.keyed.names import table_of
 from connectors.readers.kafka.messages.events import Conventions, Event, RowSchema
 from connectors.readers.kafka.messages.modes import DEFAULT_MODES
 from connectors.readers.kafka.messages.parsing import parsed
-from historian.errors import UnsupportedEvent
+from historian.errors import SourceError, UnsupportedEvent
 from historian.names import TableName
 
 __all__ = ["KeyedRows"]
@@ -68,14 +68,20 @@ class KeyedRows:
         self._schemas: dict[tuple[Hashable, ...], RowSchema] = {}
         self._inferred: dict[TableName, RowSchema] = {}
         self._last: dict[TableName, _Part] = {}
+        self._other: TableName | None = None
+        self._rewritten: bytes | None = None
 
     def events(self, key: bytes | None, value: bytes | None, where: str, time_us: int = 0) -> tuple[Event, ...]:
         """The event of a message, see :class:`connectors.readers.kafka.messages.events.Decoder`.
 
         Raises:
             UnsupportedEvent: it is no row of the format, or has no key.
-            RegistryDown, SourceError: its schema cannot be had.
+            RegistryDown, SourceError: its schema cannot be had; or it has no table, where others tell theirs.
         """
+        if value is None and self._other is not None:
+            if key is not None and key == self._rewritten:
+                return ()  # the delete was told already
+            raise self._nameless(where, self._other)
         of_key = self._key(key, where)
         told = None if value is None else self._part(value, where)
         added = self._added({} if told is None else told.values)
@@ -88,6 +94,9 @@ class KeyedRows:
         part = last or of_key
         op = self._op(added, where, is_gone=value is None)
         is_gone = op == "d"
+        self._rewritten = key if is_gone and value is not None else None
+        if value is not None:
+            self.know(table)
         after, unknown = with_known(None, row, self._placeholders) if self._form.debezium else (row, ())
         return (
             Event(
@@ -102,6 +111,11 @@ class KeyedRows:
                 unknown=() if is_gone else unknown,
             ),
         )
+
+    def know(self, table: TableName) -> None:
+        """Takes in that rows of *table* came before."""
+        if self._form.table and table != self._table:
+            self._other = table
 
     # ---- parts of a message ----------------------------------------------------------------------------------------
     def _key(self, key: bytes | None, where: str) -> _Part:
@@ -201,6 +215,16 @@ class KeyedRows:
             return RowSchema(fields=found, key=names, certainty="names" if is_key else "types")
         found = columns_of({"fields": list(fields.values())}, where)
         return RowSchema(fields=found, key=names, certainty="names" if is_key else "exact")
+
+    def _nameless(self, where: str, told: TableName) -> SourceError:
+        # No dead letter: who reads a part of the topic need not see that it is one.
+        return SourceError(
+            "a message without a value does not say of which table its row is, and others do",
+            where=where,
+            expected="a row that is marked as deleted, before it",
+            found=f"a key alone, in a topic with rows of {told}",
+            next_step="have the transform rewrite deletes (delete.tombstone.handling.mode=rewrite), and the producer write its topics anew",
+        )
 
     def _unlike(self, where: str, found: str) -> UnsupportedEvent:
         return UnsupportedEvent(

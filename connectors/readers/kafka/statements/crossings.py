@@ -1,4 +1,7 @@
-"""Where rows of a partition pass a statement that another topic tells: what columns rows before it told, says nothing of those behind."""
+"""Where rows of a partition pass a statement that another topic tells: what columns rows before it told, says nothing of those behind.
+
+So it is where a row from before comes again.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 from connectors.readers.kafka.debezium.times import time_us
+from connectors.readers.kafka.formats.decoder import FlatDecoder
+from connectors.readers.kafka.messages.events import Decoder, Event
 from connectors.readers.kafka.messages.source_places import place_of
 from historian.errors import UnsupportedEvent
 
@@ -27,6 +32,23 @@ class Crossings:
     def __init__(self, order: SourceOrder, where: str) -> None:
         self._order, self._where = order, where
         self._passed: int | None = None
+        self._side: int | None = None
+
+    def alone(self, event: Event, moment_us: int, decoder: Decoder, key: bytes | None, value: bytes | None) -> Event:
+        """*event*, which tells a schema that is new; read anew, by itself, where statements are between it and the last such one.
+
+        Args:
+            decoder: that has read it, from *key* and *value*. It knows nothing of a row any more that came late, amid others.
+        """
+        side = bisect_right(self._order.statement_moments_us, moment_us)
+        last, self._side = self._side, side
+        if last is None or side == last or not isinstance(decoder, FlatDecoder):
+            return event
+        decoder.forget()
+        found = next(each for each in decoder.events(key, value, self._where) if isinstance(each, Event))
+        if side < last:
+            decoder.forget()
+        return found
 
     def of(self, batch: Batch) -> list[int]:
         """The numbers of those of the next messages before which rows pass statements, ascending.

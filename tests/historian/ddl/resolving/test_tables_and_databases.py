@@ -1,3 +1,4 @@
+import random
 from dataclasses import replace
 
 import pytest
@@ -32,6 +33,69 @@ def test_a_rename_of_what_is_not_known_leaves_the_rest() -> None:
     found = resolved("RENAME TABLE t TO v, gone TO t", "CREATE TABLE t (a INT)")
     assert (found.kind, found.tables) == ("not_understood", (GONE, T))
     assert [edit.kind for edit in found.edits] == ["rename_table"]
+
+
+def test_a_rename_to_a_name_that_is_taken_says_so() -> None:
+    found = resolved("RENAME TABLE t TO u", "CREATE TABLE t (a INT)", "CREATE TABLE u (a INT)")
+    assert (found.kind, found.reason) == (
+        "not_understood",
+        "shop.t is renamed to shop.u, which is the name of another table",
+    )
+
+
+FORGOTTEN = Catalog(unknown={GONE: "why"})
+
+
+@pytest.mark.parametrize(
+    "pairs, known, unknown, behind",
+    [
+        ("gone TO v, u TO gone", {"shop.t": 1, "shop.gone": 2}, {"shop.v": "why"}, ["shop.v"]),
+        ("gone TO tmp, u TO gone, tmp TO u", {"shop.t": 1, "shop.gone": 2}, {"shop.u": "why"}, ["shop.u"]),
+        ("u TO v, gone TO u", {"shop.t": 1, "shop.v": 2}, {"shop.u": "why"}, ["shop.u"]),
+        ("gone TO v, v TO w", {"shop.t": 1, "shop.u": 2}, {"shop.w": "why"}, ["shop.w"]),
+        ("gone TO v, v TO gone", {"shop.t": 1, "shop.u": 2}, {"shop.gone": "why"}, ["shop.gone"]),
+        # What stands under the name of one that is not known was not it.
+        ("gone TO t, u TO gone", {"shop.t": 1, "shop.gone": 2}, {}, ["shop.t"]),
+        ("t TO u, u TO w", {"shop.t": 1, "shop.u": 2}, {"shop.gone": "why"}, ["shop.t", "shop.u", "shop.w"]),
+        ("t TO u, gone TO t", {"shop.t": 1, "shop.u": 2}, {"shop.gone": "why"}, ["shop.t", "shop.u", "shop.gone"]),
+        ("gone TO t, t TO w", {"shop.t": 1, "shop.u": 2}, {"shop.gone": "why"}, ["shop.gone", "shop.t", "shop.w"]),
+        ("t TO v, never TO t", {"shop.u": 2, "shop.v": 1}, {"shop.gone": "why"}, ["shop.never", "shop.t"]),
+        ("never TO tmp, u TO never, tmp TO u", {"shop.t": 1, "shop.never": 2}, {"shop.gone": "why"}, ["shop.u"]),
+    ],
+)
+def test_what_is_not_known_is_so_under_its_new_name_and_others_go_on(
+    pairs: str, known: dict[str, int], unknown: dict[str, str], behind: list[str]
+) -> None:
+    catalog = after("CREATE TABLE t (a INT)", "CREATE TABLE u (a INT)", catalog=FORGOTTEN)
+    found = resolve(f"RENAME TABLE {pairs}", MYSQL, catalog)
+    assert found.kind == "not_understood"
+    then = apply_all(found.edits, catalog)
+    assert known == {str(name): held.table_id for name, held in then.tables.items()}
+    assert unknown == {str(name): why for name, why in then.unknown.items()}
+    assert behind == [str(name) for name in found.unknown_behind]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_chain_of_renames_ends_where_the_server_has_its_tables(seed: int) -> None:
+    numbers = random.Random(seed)
+    names = [TableName("shop", letter) for letter in "abcdef"]
+    made = numbers.sample(names, 4)
+    catalog = after(*(f"CREATE TABLE {name.table} (x INT)" for name in made[:2]))
+    catalog = replace(catalog, unknown={name: f"why {name.table}" for name in made[2:]})
+    present: dict[TableName, int | str] = {name: held.table_id for name, held in catalog.tables.items()}
+    present |= catalog.unknown
+    pairs, moved = list[str](), set[str]()
+    for _ in range(numbers.randrange(1, 7)):
+        old = numbers.choice(sorted(present))
+        new = numbers.choice(sorted(set(names) - set(present)))
+        present[new] = what = present.pop(old)
+        pairs.append(f"{old.table} TO {new.table}")
+        moved |= {what} if isinstance(what, str) else set()
+    found = resolve(f"RENAME TABLE {', '.join(pairs)}", MYSQL, catalog)
+    then = apply_all(found.edits, catalog)
+    assert present == {**{name: held.table_id for name, held in then.tables.items()}, **then.unknown}
+    assert set(found.unknown_behind) == {name for name, what in present.items() if what in moved}
+    assert ("not_understood" if moved else "ddl") == found.kind
 
 
 def test_drop_table_tells_known_from_unknown() -> None:

@@ -28,10 +28,12 @@ from connectors.readers.kafka.scanning import TopicScan
 from connectors.readers.kafka.statements.crossings import Crossings
 from connectors.readers.kafka.statements.late import with_passed
 from connectors.readers.kafka.statements.source_order import SourceOrder
+from connectors.recovery.overriding import override
 from connectors.tracking.tracker import Tracker
 from historian.changelog.operations import physical_name
 from historian.ddl import StatementContext
-from historian.errors import SourceError
+from historian.errors import SourceError, UnknownTable
+from historian.names import TableName
 from historian.positions import KAFKA, LogPosition, TopicOffsets
 from historian.positions.places import Place
 from historian.store import Store
@@ -394,6 +396,24 @@ def test_a_table_stops_that_takes_the_place_of_one_later_than_its_first_rows(sql
     *plans, stopped = list(_plans(*steps))
     assert [{1: [11]}, {1: [15]}, {}, {}] == plans
     assert 1 in stopped[-1]
+
+
+def test_tables_stop_that_a_chain_of_renames_parts_later_than_their_first_rows() -> None:
+    steps: list[list[Any]] = [
+        [
+            (STATED, CREATED, statement_message(10, 100, "CREATE TABLE u (id INT PRIMARY KEY, a INT)")),
+            ("t0", *_rows(11)),
+        ],
+        [("u0", _of_table("u", row_message(13, 104, ("id", "a")))), ("t0", *_rows(15))],
+        [
+            (STATED, statement_message(14, 103, "RENAME TABLE t TO old, u TO t, t TO v")),
+            ("v0", _of_table("v", row_message(16, 105, ("id", "a")))),
+        ],
+        [("t0", *_rows(17))],
+    ]
+    *plans, stopped = list(_plans(*steps))
+    assert [{1: [11]}, {1: [15], 2: [13]}] == [each for each in plans if each]
+    assert {1, 2} <= set(stopped[-1])
 
 
 @pytest.mark.parametrize("topic, number", [("t0", 12), ("t1", 14)], ids=["before it", "of another table's topic"])
@@ -883,6 +903,255 @@ def test_rows_of_a_table_that_stopped_in_an_earlier_plan_are_none_of_the_table_t
     assert {-1: [1]} == stopped
 
 
+U = "CREATE TABLE u (id INT PRIMARY KEY, a INT)"
+
+
+@pytest.mark.parametrize("limit_bytes", [None, 300])
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize(
+    "sql, name", [("RENAME TABLE t TO v, u TO t", "v"), ("RENAME TABLE t TO tmp, u TO t, tmp TO u", "u")]
+)
+def test_a_table_that_gets_the_name_of_a_stopped_one_goes_on_and_the_stopped_one_is_told_under_its_new_name(
+    sql: str, name: str, late: bool, limit_bytes: int | None
+) -> None:
+    steps: list[list[Any]] = [
+        [(STATED, statement_message(10, 101, MADE), statement_message(11, 102, U)), ("t0", *_rows(12, second=103))],
+        [("u0", _of_table("u", row_message(13, 103, ("id", "a"))))],
+        [(STATED, statement_message(14, 104, "ALTER TABLE t FROBNICATE"))],
+        [
+            (STATED, statement_message(20, 110, sql)),
+            ("t0", *_rows(15, 16, second=106), *_rows(30, second=112)),
+            (f"{name}0", _of_table(name, row_message(31, 113, ("id", "a")))),
+        ],
+        [("t0", *_rows(32, second=114)), (f"{name}0", _of_table(name, row_message(33, 115, ("id", "a"))))],
+    ]
+    if late:
+        steps.append([("t2", *_rows(17, second=107), *_rows(34, second=116))])
+    executed: list[str] = []
+    *found, stopped = _plans(*steps, limit_bytes=limit_bytes, executed=executed)
+    rows = [{1: [12]}, {2: [13]}, {2: [30]}, {2: [32]}, {2: [34]}]
+    assert rows[: 5 if late else 4] == [each for each in found if each]
+    assert {-1: [1, 0]} == stopped
+    assert sql in executed
+
+
+@pytest.mark.parametrize("sql", ["RENAME TABLE t TO v, u TO t", "RENAME TABLE t TO tmp, u TO t, tmp TO u"])
+def test_a_table_stops_that_gets_the_name_of_a_stopped_one_later_than_its_first_rows(sql: str) -> None:
+    steps: list[list[Any]] = [
+        [(STATED, statement_message(10, 101, MADE), statement_message(11, 102, U)), ("t0", *_rows(12, second=103))],
+        [("u0", _of_table("u", row_message(13, 103, ("id", "a"))))],
+        [(STATED, statement_message(14, 104, "ALTER TABLE t FROBNICATE"))],
+        [("t0", *_rows(30, second=112))],
+        [(STATED, statement_message(20, 110, sql))],
+        [("t0", *_rows(32, second=114))],
+    ]
+    *found, stopped = _plans(*steps)
+    assert [{1: [12]}, {2: [13]}] == [each for each in found if each]
+    assert {1, 2} <= set(stopped[-1])
+
+
+def test_a_table_gets_the_name_of_one_that_no_message_has_told() -> None:
+    steps: list[list[Any]] = [
+        [(STATED, statement_message(11, 102, U)), ("u0", _of_table("u", row_message(13, 103, ("id", "a"))))],
+        [(STATED, statement_message(20, 110, "RENAME TABLE t TO v, u TO t"))],
+        [("t0", *_rows(32, second=114)), ("v0", _of_table("v", row_message(33, 115, ("id", "a"))))],
+    ]
+    assert [{1: [13]}, {1: [32], 2: [33]}] == [each for each in _plans(*steps) if each]
+
+
+def test_a_row_from_before_a_rename_stays_with_its_table_though_a_stopped_one_has_its_name() -> None:
+    of_v = [_of_table("v", row_message(key, 100 + key, ("id", "a"))) for key in (21, 23)]
+    steps: list[list[Any]] = [
+        [(STATED, statement_message(10, 101, U), statement_message(11, 102, MADE))],
+        [("u0", _of_table("u", row_message(12, 103, ("id", "a")))), ("t0", *_rows(13, second=103))],
+        [(STATED, statement_message(14, 104, "ALTER TABLE t FROBNICATE"))],
+        [(STATED, statement_message(20, 110, "RENAME TABLE u TO v, t TO u")), ("v0", of_v[0])],
+        [("u1", _of_table("u", row_message(15, 106, ("id", "a"))))],
+        [("v0", of_v[1]), ("u1", _of_table("u", row_message(24, 124, ("id", "a"))))],
+    ]
+    *found, stopped = _plans(*steps)
+    assert {1: [12, 21, 15, 23], 2: [13]} == _joined(found)
+    assert {-1: [2, 0]} == stopped
+
+
+def test_a_table_goes_that_is_dropped_together_with_a_stopped_one() -> None:
+    steps: list[list[Any]] = [
+        [(STATED, statement_message(10, 101, MADE), statement_message(11, 102, U)), ("t0", *_rows(12, second=103))],
+        [(STATED, statement_message(14, 104, "ALTER TABLE t FROBNICATE"))],
+        [(STATED, statement_message(20, 110, "DROP TABLE t, u"), statement_message(21, 111, U))],
+        [("u0", _of_table("u", row_message(33, 115, ("id", "a"))))],
+    ]
+    *found, stopped = _plans(*steps)
+    assert [{1: [12]}, {3: [33]}] == [each for each in found if each]
+    assert {-1: [1]} == stopped
+
+
+@pytest.mark.parametrize("limit_bytes", [None, 300])
+def test_a_name_that_a_stopped_table_had_for_a_while_can_be_that_of_another_one(limit_bytes: int | None) -> None:
+    def rows(*keys_at: tuple[int, int]) -> list[Message]:
+        return [_of_table("v", row_message(key, second, ("id", "a"))) for key, second in keys_at]
+
+    steps: list[list[Any]] = [
+        [(STATED, statement_message(10, 101, MADE), statement_message(11, 102, U)), ("t0", *_rows(12, second=103))],
+        [(STATED, statement_message(14, 104, "ALTER TABLE t FROBNICATE"))],
+        [(STATED, statement_message(20, 110, "RENAME TABLE t TO v"))],
+        [("v0", *rows((21, 111)))],
+        [
+            (STATED, statement_message(30, 115, "RENAME TABLE v TO w, u TO v")),
+            ("v0", *rows((22, 112), (31, 116), (32, 117))),
+        ],
+        [("v1", *rows((23, 113), (33, 118)))],
+    ]
+    *found, stopped = _plans(*steps, limit_bytes=limit_bytes)
+    assert [1, 12] == [*found[0], *found[0][1]]
+    assert [(2, [31, 32, 33])] == list(_joined(found[1:]).items())
+    assert {-1: [1, 0, 0]} == stopped
+
+
+@pytest.mark.parametrize("sql", ["RENAME TABLE u TO v, t TO u", "RENAME TABLE u TO v, never TO u"])
+@pytest.mark.parametrize("at_once", [False, True])
+def test_rows_under_a_name_are_not_those_of_the_table_that_had_it_before_one_that_is_not_known(
+    sql: str, at_once: bool
+) -> None:
+    def rows(table: str, *keys: int) -> list[Any]:
+        return ["t0", *(_of_table(table, row_message(key, 100 + key, ("id", "a"))) for key in keys)]
+
+    steps: list[list[Any]] = [
+        [(STATED, statement_message(10, 101, MADE), statement_message(11, 102, U)), rows("t", 12)],
+        [(STATED, statement_message(14, 104, "ALTER TABLE t FROBNICATE"))],
+        [
+            rows("u", 15),
+            (STATED, statement_message(20, 120, sql)),
+            rows("u", 21),
+            rows("v", 22),
+            rows("u", 23),
+            rows("v", 24),
+        ],
+    ]
+    if not at_once:
+        steps[2:] = [steps[2][:2], steps[2][2:4], steps[2][4:]]
+    *found, stopped = _plans(*steps)
+    assert {1: [12], 2: [15, 22, 24]} == _joined(found)
+    assert 0 in stopped[-1]
+
+
+@pytest.mark.parametrize("limit_bytes", [None, 300])
+def test_rows_of_a_table_that_stopped_are_told_where_another_gets_its_name_without_any(
+    limit_bytes: int | None,
+) -> None:
+    of_u = [_of_table("u", row_message(key, 100 + key, ("id", "a"))) for key in (15, 18)]
+    steps: list[list[Any]] = [
+        [(STATED, statement_message(10, 101, MADE), statement_message(11, 102, U)), ("t0", *_rows(12, second=103))],
+        [(STATED, statement_message(14, 104, "ALTER TABLE t FROBNICATE"))],
+        [
+            ("t0", of_u[0], *_rows(16, second=116)),
+            (STATED, statement_message(20, 120, "RENAME TABLE t TO v, u TO t")),
+            ("t0", of_u[1]),
+        ],
+        [("t0", *_rows(31, second=131))],
+    ]
+    *found, stopped = _plans(*steps, limit_bytes=limit_bytes)
+    assert {1: [12], 2: [15, 18, 31]} == _joined(found)
+    assert {-1: [1, 0]} == stopped
+
+
+@pytest.mark.parametrize("topics", [("t0", "v0"), ("t0", "t0")], ids=["of their own", "one"])
+@pytest.mark.parametrize("sent_again", [False, True])
+@pytest.mark.parametrize("limit_bytes", [None, 300])
+def test_a_renamed_table_goes_on_where_one_that_is_not_known_gets_its_name(
+    topics: tuple[str, str], sent_again: bool, limit_bytes: int | None
+) -> None:
+    of_t, of_v = topics
+    steps: list[list[Any]] = [
+        [(STATED, statement_message(10, 101, MADE)), ("t0", *_rows(12, second=103))],
+        [(STATED, statement_message(20, 110, "RENAME TABLE t TO v, never TO t"))],
+        [(of_v, _of_table("v", row_message(31, 113, ("id", "a")))), (of_t, *_rows(32, second=114))],
+        [(of_v, _of_table("v", row_message(33, 115, ("id", "a"))))],
+        [(of_t, *_rows(34, second=116)), (of_v, _of_table("v", row_message(35, 117, ("id", "a"))))],
+    ]
+    if sent_again:
+        steps[1].append(("t0", *_rows(13, second=105)))
+    *found, stopped = _plans(*steps, limit_bytes=limit_bytes)
+    assert {1: [12, *([13] if sent_again else []), 31, 33, 35]} == _joined(found)
+    assert {-1: [0, 0]} == stopped
+
+
+@pytest.mark.parametrize(
+    "sql, name, table, given, rows",
+    [
+        ("RENAME TABLE t TO v", "v", "t", "", {1: [15, 31]}),
+        ("RENAME TABLE t TO v, u TO t", "v", "v", "CREATE TABLE v (id INT PRIMARY KEY, a INT)", {3: [31]}),
+    ],
+    ids=["renamed", "another in its place"],
+)
+def test_a_statement_given_for_a_stopped_table_that_was_renamed_brings_its_rows(
+    sql: str, name: str, table: str, given: str, rows: dict[int, list[int]]
+) -> None:
+    stated = [
+        statement_message(10, 101, MADE),
+        statement_message(11, 102, U),
+        statement_message(14, 104, "ALTER TABLE t FROBNICATE"),
+    ]
+    log = SourceLog(random.Random(0), 0)
+    log.events = [((STATED, 0), each) for each in (*stated, statement_message(20, 110, sql))]
+    log.events += [(("t0", 0), each) for each in (*_rows(12, second=103), *_rows(15, second=106))]
+    log.events += [((f"{name}0", 0), _of_table(name, row_message(31, 113, ("id", "a"))))]
+    reader, topics = reader_of(SETTINGS, log)
+    topics.send(len(log.events))
+    with contextlib.closing(Store.open("sqlite://")) as store:
+        tracker = tracker_of(reader, store)
+        behind = tracker.catch_up()
+        assert {(1, "t"), (0, name)} == {(table_id, held.table) for table_id, held, _ in store.stopped()}
+        override(tracker, TableName("shop", table), given)
+        # What stopped under a name that is another table's now stays so.
+        assert [1] * (table != "t") == [table_id for table_id, *_ in store.stopped()]
+        plan = tracker.plan_after(behind)
+        assert plan is not None
+        found: dict[int, list[int]] = {}
+        for planned in plan.ranges:
+            for chunk in reader.read(planned, plan.tables):
+                key = physical_name(store.history().catalog.tables[TableName("shop", name)].columns[0].id)
+                found.setdefault(chunk.table_id, []).extend(chunk.rows.column(key).to_pylist())
+        assert rows == found
+
+
+@pytest.mark.parametrize(
+    "sqls",
+    [
+        ("RENAME TABLE t TO w", "RENAME TABLE u TO t", "DROP TABLE t"),
+        ("RENAME TABLE t TO w", MADE, "DROP TABLE t", "RENAME TABLE w TO t"),
+        ("RENAME TABLE t TO w, u TO t", "RENAME TABLE t TO u, w TO t"),
+        ("RENAME TABLE u TO w, t TO u",),
+        ("ALTER TABLE u FROBNICATE", "RENAME TABLE t TO w, u TO t"),
+        ("DROP TABLE t", "ALTER TABLE u FROBNICATE", "RENAME TABLE u TO t"),
+    ],
+    ids=["renamed", "made", "swapped and back", "in another's place", "a stopped one in its place", "behind a drop"],
+)
+def test_a_statement_is_refused_for_a_table_whose_name_another_one_had_meanwhile(sqls: tuple[str, ...]) -> None:
+    stated = [
+        statement_message(10, 101, MADE),
+        statement_message(11, 102, U),
+        statement_message(14, 104, "ALTER TABLE t FROBNICATE"),
+    ]
+    log = SourceLog(random.Random(0), 0)
+    log.events = [((STATED, 0), each) for each in stated]
+    log.events += [((STATED, 0), statement_message(20 + number, 110 + number, sql)) for number, sql in enumerate(sqls)]
+    log.events += [(("t0", 0), each) for each in (*_rows(12, second=103), *_rows(15, second=106))]
+    reader, topics = reader_of(SETTINGS, log)
+    topics.send(len(log.events))
+    with contextlib.closing(Store.open("sqlite://")) as store:
+        tracker = tracker_of(reader, store)
+        tracker.catch_up()
+        stopped = store.stopped()
+        with pytest.raises(UnknownTable, match=r"another table had one of|another table has the stopped"):
+            override(tracker, TableName("shop", "t"), "")
+        assert stopped == store.stopped()
+
+
+def _joined(plans: list[dict[int, list[int]]]) -> dict[int, list[int]]:
+    return {table: [key for plan in plans for key in plan.get(table, ())] for plan in plans for table in plan}
+
+
 def _truncate(number: int, second: int) -> Message:
     """As Debezium tells it among rows, with ``skipped.operations=none``."""
     _, value = row_message(number, second, ("id", "a"))
@@ -948,7 +1217,7 @@ def test_a_truncate_among_rows_is_executed_once_though_a_statement_of_its_second
 
 
 @pytest.mark.parametrize("fewest_located", [0, 1_000_000], ids=["located", "one by one"])
-@pytest.mark.parametrize("kind", ["one plan", "two plans", "a tombstone between"])
+@pytest.mark.parametrize("kind", ["one plan", "two plans", "a tombstone between", "one comes again"])
 def test_a_column_that_was_renamed_is_told_no_more_by_rows_without_schemas(
     kind: str, fewest_located: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -960,12 +1229,15 @@ def test_a_column_that_was_renamed_is_told_no_more_by_rows_without_schemas(
     )
     if kind == "a tombstone between":
         before.append((b"{}", None))
+    if kind == "one comes again":
+        after.insert(5, before[1])
     steps: list[list[Any]] = [[(STATED, CREATED, renamed), ("t0", *before, *after)]]
     if kind == "two plans":
         steps = [[(STATED, CREATED), ("t0", *before)], [(STATED, renamed), ("t0", *after)]]
     executed = list[str]()
     found = list(_plans(*steps, settings=SCHEMALESS, executed=executed))
-    assert [11, 12, 13, *range(16, 30)] == [number for each in found for number in each[1]]
+    again = [12] * (kind == "one comes again")
+    assert [11, 12, 13, *range(16, 21), *again, *range(21, 30)] == [number for each in found for number in each[1]]
     assert ["CREATE", "ALTER"] == [sql.split()[0] for sql in executed]
 
 
