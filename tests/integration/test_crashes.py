@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from databases.servers import Server
+from lakes.held_rows import held_table
 from lakes.killed_run import run_killed
 from replicas.replica import Replica
+from sinks.delta.log.kernel import Kernel
 from workload.run import Workload
 
 if TYPE_CHECKING:
@@ -117,6 +119,4 @@ def _assert_same(lost: Replica, once: Replica, spark: SparkSession) -> None:
 
 
 def _mirror(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
-    return sorted(
-        (row.asDict() for row in spark.read.format("delta").load(str(path)).collect()), key=lambda row: row["id"]
-    )
+    return held_table(Kernel(spark, "tests"), str(path)).sort_by("id").to_pylist()

@@ -12,7 +12,9 @@ from connectors.cli import app
 from connectors.config import load_config
 from connectors.pipeline.run import run
 from databases.servers import Server
+from lakes.held_rows import held_table
 from replicas.first_copies import copying_config
+from sinks.delta.log.kernel import Kernel
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -132,7 +134,8 @@ def _folded(changes: list[Any]) -> list[tuple[Any, ...]]:
 
 
 def _rows(spark: SparkSession, path: Path) -> dict[str, list[str]]:
-    return {target: sorted(map(str, _read(spark, path, target).collect())) for target in _TARGETS}
+    kernel, lake = Kernel(spark, "tests"), path.parent / "lake"
+    return {target: sorted(map(str, held_table(kernel, str(lake / target)).to_pylist())) for target in _TARGETS}
 
 
 def _do(spark: SparkSession, path: Path, target: str, *statements: str) -> None:

@@ -133,10 +133,10 @@ def test_keys_of_every_type_find_their_rows(
         kernel = Kernel(spark, "tests")
         for table in (*(f"t{number}" for number in range(len(KEYS))), "together", "nullable", "bag", "tenants"):
             path = f"{replica.lake}/keyed_{table}"
-            rows = spark_table(spark, path) if table in ("together", "bag") else held_table(spark, kernel, path)
+            rows = spark_table(spark, path) if table in ("together", "bag") else held_table(kernel, path)
             found = zip(*rows.select(["v", "label"]).to_pydict().values(), strict=True)
             assert Counter(found) == Counter(server.sql(f"SELECT v, label FROM keyed.{table}")), table
-        history = held_table(spark, kernel, f"{replica.lake}/keyed_tenants_history").to_pylist()
+        history = held_table(kernel, f"{replica.lake}/keyed_tenants_history").to_pylist()
         still = [(row["k"], row["v"], row["label"]) for row in history if row["to_offset"] is None]
         assert sorted(still) == sorted(server.sql("SELECT k, v, label FROM keyed.tenants"))
         assert 3 + 2 + 1 + 1 + 2 == len(history)

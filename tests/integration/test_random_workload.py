@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ import pytest
 from databases.servers import Server
 from historian.errors import EditRefused
 from historian.positions import GtidSet, MariadbGtids
+from lakes.few_rows import as_for_few_rows
 from replicas.replica import Replica
 from workload.folding import assert_notes_fold_to_final
 from workload.notes import Recorded
@@ -54,13 +56,23 @@ def test_lake_equals_source(
     history = "history_{database}_{table}"
     replica = Replica(server, tmp_path / "replica", history=history, evolution=preset, plain=plain, positions=True)
     workload = partial(Workload, server, seed, looks=LOOKS, conversions=preset == "lenient", widenings=not plain)
-    if seed % 2:
-        recorded = _record_beside(workload, replica, spark)
-    else:
-        recorded = workload().run()
-        for until in _quarters(recorded, server):
-            _run(replica, spark, until=until)
-        _run(replica, spark)
+    # What is evolved is so in a session as users have it.
+    with nullcontext() if preset == "evolve" else as_for_few_rows(spark):
+        recorded = _recorded(workload, replica, spark, beside=seed % 2 == 1)
+        _check(recorded, replica, spark, preset, plain=plain)
+
+
+def _recorded(workload: Callable[..., Workload], replica: Replica, spark: SparkSession, *, beside: bool) -> Recorded:
+    if beside:
+        return _record_beside(workload, replica, spark)
+    recorded = workload().run()
+    for until in _quarters(recorded, recorded.flavor):
+        _run(replica, spark, until=until)
+    _run(replica, spark)
+    return recorded
+
+
+def _check(recorded: Recorded, replica: Replica, spark: SparkSession, preset: str, *, plain: bool) -> None:
     assert recorded.change_count >= 20_000
     assert recorded.ddl_count >= 40
     assert len(recorded.looks) == LOOKS
@@ -119,13 +131,13 @@ def _record_beside(made: Callable[..., Workload], replica: Replica, spark: Spark
     return result[0]
 
 
-def _quarters(recorded: Recorded, server: Server) -> list[str]:
+def _quarters(recorded: Recorded, flavor: str) -> list[str]:
     """Three positions inside the log, each behind a whole transaction."""
     gtids = [transaction.gtid for transaction in recorded.transactions]
     positions = []
     for part in (1, 2, 3):
         prefix = gtids[: len(gtids) * part // 4]
-        if server.flavor == "mariadb":
+        if flavor == "mariadb":
             positions.append(str(MariadbGtids.parse(prefix[-1])))
         else:
             sources: dict[str, list[tuple[int, int]]] = {}

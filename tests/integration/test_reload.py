@@ -22,7 +22,9 @@ from connectors.reconfiguration.reloads import Reload
 from databases.servers import Server
 from historian.errors import LeaseHeld
 from historian.store import Store
+from lakes.held_rows import held_table
 from replicas.first_copies import copying_config
+from sinks.delta.log.kernel import Kernel
 from workload.beside import beside as besides
 from workload.waiting import wait_until
 
@@ -127,8 +129,8 @@ def test_a_table_is_added_while_others_stream_on_and_a_broken_yaml_changes_nothi
         directory = tmp_path / "lake" / table.replace(".", "_")
         if not directory.exists():
             return []
-        found = spark.read.format("delta").load(str(directory)).select("id", "v").collect()
-        return sorted((row.id, row.v) for row in found)
+        found = held_table(Kernel(spark, "tests"), str(directory)).to_pylist()
+        return sorted((row["id"], row["v"]) for row in found)
 
     def is_there(table: str) -> bool:
         return rows(table) == sorted(mysql9.sql(f"SELECT id, v FROM {table}"))
@@ -212,8 +214,8 @@ def test_a_rotated_password_is_read_again_and_one_that_is_late_is_waited_for(
     def is_there() -> bool:
         if not Path(mirror).exists():
             return False
-        rows = spark.read.format("delta").load(mirror).select("id", "v").collect()
-        return sorted((row.id, row.v) for row in rows) == sorted(mysql9.sql("SELECT id, v FROM c.t"))
+        rows = held_table(Kernel(spark, "tests"), mirror).to_pylist()
+        return sorted((row["id"], row["v"]) for row in rows) == sorted(mysql9.sql("SELECT id, v FROM c.t"))
 
     def work(beside: _Beside) -> None:
         _wait(is_there)

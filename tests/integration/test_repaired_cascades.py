@@ -246,7 +246,7 @@ def _compare(server: Server, path: Path, spark: SparkSession) -> None:
     kernel = Kernel(spark, "tests")
     for name in _NAMES:
         columns = [str(column[0]) for column in server.sql(f"SHOW COLUMNS FROM c.{name}")]
-        found = held_table(spark, kernel, f"{path.parent}/lake/c_{name}").to_pylist()
+        found = held_table(kernel, f"{path.parent}/lake/c_{name}").to_pylist()
         ours = Counter(tuple(row[column] for column in columns) for row in found)
         assert Counter(server.sql(f"SELECT {', '.join(columns)} FROM c.{name}")) == ours, name
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from connectors.readers.base import Wake
     from connectors.readers.kafka.messages.batch import Batch
     from connectors.readers.kafka.scanning import TopicScan
-    from connectors.readers.kafka.statements.scanned import TableColumns
+    from connectors.readers.kafka.statements.ahead import TableColumns
     from historian.names import TableName
     from historian.plans.source_marks import SourceMarks
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from connectors.readers.kafka.messages.batch import Batch
     from connectors.readers.kafka.messages.partitions import Partition
     from connectors.readers.kafka.messages.source_places import Newest
-    from connectors.readers.kafka.statements.scanned import TableColumns
+    from connectors.readers.kafka.statements.ahead import TableColumns
     from historian.names import TableName
     from historian.plans.source_marks import SourceMarks
 

@@ -342,7 +342,7 @@ class DeltaLake:
             view = kernel.view(path) if location["mirror"] else None
             if view is None:
                 continue
-            rows = held_table(self._spark, kernel, path)
+            rows = held_table(kernel, path)
             if location["dropped"]:
                 if location["table_id"] not in stands and not any(
                     o["mirror"] == location["mirror"] and not o["dropped"] for o in locations

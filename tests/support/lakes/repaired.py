@@ -78,7 +78,7 @@ def check_repaired(lake: HeldLake, name: str = NAME, *, only_log: bool = False, 
         found = [row for row in lake.mirror(location.mirror) if not row.pop("_deleted", False)]
         found = [{name: value for name, value in row.items() if name != "_deleted_at"} for row in found]
         assert _sorted(found) == _sorted(rows)
-    log = held_table(lake.spark, lake.kernel, str(lake.path / location.changelog)).sort_by("offset")
+    log = held_table(lake.kernel, str(lake.path / location.changelog)).sort_by("offset")
     snapshot = next(s for s in lab.catalog.tables.values() if str(s.name) == name)
     shown = Decisions.parse(location.evolved).shown(snapshot, len(lab.entries))
     fields = {f.column_id: f for f in lake.schema(location.changelog).fields}

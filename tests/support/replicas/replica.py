@@ -12,8 +12,10 @@ from connectors.pipeline.run import run
 from databases.servers import Server
 from historian.history.history import History
 from historian.store import Store
+from lakes.held_rows import held_table
 from replicas.replica_checks import assert_lake_equals, folded
 from replicas.replica_reading import Reading
+from sinks.delta.log.kernel import Kernel
 from workload.notes import Recorded, Row
 
 if TYPE_CHECKING:
@@ -143,10 +145,9 @@ run:
 
     def raw_changelogs(self, spark: SparkSession) -> dict[str, list[tuple[Any, ...]]]:
         """Every changelog by directory, whole rows by offset, without ``system_time``."""
-        return {
-            path.name: [
-                tuple(row)
-                for row in spark.read.format("delta").load(str(path)).orderBy("offset").drop("system_time").collect()
-            ]
-            for path in sorted(self.lake.glob("changes_*"))
-        }
+        kernel = Kernel(spark, "tests")
+        found = {}
+        for path in sorted(self.lake.glob("changes_*")):
+            rows = held_table(kernel, str(path)).sort_by("offset").drop_columns("system_time")
+            found[path.name] = [tuple(row.values()) for row in rows.to_pylist()]
+        return found

@@ -65,6 +65,7 @@ class Reading:
         self._decisions = {row.table_id: Decisions.parse(row.evolved) for row in locations}
         self._tables: dict[str, pa.Table] = {}
         self._logs: dict[str, list[LakeRow]] = {}
+        self._times: dict[str, list[int]] = {}
         self._histories: dict[str, list[Interval]] = {}
 
     def assert_no_table_stopped(self) -> None:
@@ -175,9 +176,10 @@ class Reading:
 
     def microseconds(self, directory: str) -> list[int]:
         """When each row of a changelog was written, by offset: its plan's ``system_time``, UTC."""
-        times = self.table(directory).sort_by("offset").column("system_time")
-        found: list[int] = times.cast(pa.int64()).to_pylist()
-        return found
+        if directory not in self._times:
+            times = self.table(directory).sort_by("offset").column("system_time")
+            self._times[directory] = times.cast(pa.int64()).to_pylist()
+        return self._times[directory]
 
     def plans(self) -> list[Plan]:
         """The plans that the lake holds, in order."""
@@ -187,7 +189,7 @@ class Reading:
     def table(self, directory: str) -> pa.Table:
         """All rows of a table of the lake."""
         if directory not in self._tables:
-            self._tables[directory] = held_table(self._spark, self._kernel, str(self._lake / directory))
+            self._tables[directory] = held_table(self._kernel, str(self._lake / directory))
         return self._tables[directory]
 
     def by_spark(self, directory: str) -> pa.Table:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from historian.plans.source_marks import SourceMarks
     from historian.positions.places import Place
 
-__all__ = ["ScannedStatements", "TableColumns"]
+__all__ = ["ScannedStatements"]
 
 _SQL_VERSION = 80_400
 """Of the server whose statements come in messages, which do not tell it: they are read as the present one reads them."""
