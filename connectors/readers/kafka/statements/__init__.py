@@ -2,5 +2,5 @@
 
 How a statement is read of a message does not belong here (:mod:`connectors.readers.kafka.debezium`), nor what it does to a table.
 
-Open to other rooms: ``crossings``, ``scanned``, ``source_order``.
+Open to other rooms: ``ahead``, ``crossings``, ``scanned``, ``source_order``.
 """
