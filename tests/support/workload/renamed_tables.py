@@ -91,10 +91,10 @@ class RenamedTables:
             elif kind < 0.17:
                 yield self.stop(numbers.choice(there))
             elif kind < 0.4:
-                pairs = []
+                pairs, names = [], set(there)
                 for _ in range(numbers.randrange(1, 4)):
-                    names = set(self._tables) - {old for old, _ in pairs} | {new for _, new in pairs}
                     pairs.append((old := numbers.choice(sorted(names)), new := numbers.choice(free)))
+                    names = names - {old} | {new}
                     free = sorted({*free, old} - {new})
                 yield self.rename(*pairs)
             elif kind < 0.46:
