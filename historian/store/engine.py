@@ -36,8 +36,6 @@ __all__ = ["Transactions"]
 T = TypeVar("T")
 
 _BUSY_S = 30.0
-_LOG_BYTES = 4 << 20
-"""To which SQLite's log is cut, once all of it is in the file: a connection that stays keeps it as long as it ever was."""
 _WRITES = "historian_writes"
 _ATTEMPTS = 20
 _PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.2
@@ -283,7 +281,6 @@ def _connect_sqlite(connection: sqlite3.Connection, _: object) -> None:
                 raise
             time.sleep(_LONGEST_PAUSE_S)
     connection.execute("PRAGMA synchronous = FULL")
-    connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
 
 
 def _begin_sqlite(connection: Connection) -> None:

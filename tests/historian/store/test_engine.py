@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -154,6 +155,22 @@ def test_a_file_stays_open_between_transactions_and_its_log_goes_when_the_store_
 
     assert 2 == len(opened)
     assert ["store.db"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_a_copy_of_the_file_alone_has_all_and_may_take_its_place_while_it_is_open(tmp_path: Path) -> None:
+    file, copy = tmp_path / "store.db", tmp_path / "copy.db"
+    with closing(Transactions(f"sqlite:///{file}")) as mine:
+        mine.write(metadata.create_all)
+        for count in range(300):
+            mine.write(lambda connection, count=count: _put(connection, f"{count:03} {'x' * 1000}"))
+        shutil.copy(file, copy)
+        mine.write(lambda connection: connection.execute(delete(facts)))
+        copy.replace(file)
+
+        assert 300 == len(_names(mine))
+        mine.write(lambda connection: _put(connection, "behind it"))
+        assert [("ok",)] == mine.read(lambda c: [tuple(row) for row in c.exec_driver_sql("PRAGMA integrity_check")])
+        assert 301 == len(_names(mine))
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])
