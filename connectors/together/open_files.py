@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import resource
+from contextlib import suppress
 
 __all__ = ["allow_files"]
 
@@ -21,8 +22,10 @@ def allow_files(connectors: int) -> None:
         return
     allowed = needed if _holds(hard, needed) else hard
     if allowed != soft:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    if allowed < needed:
+        with suppress(OSError, ValueError):  # some systems have a limit of their own besides
+            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+        allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if not _holds(allowed, needed):
         _log.warning(
             "%d connectors may need %d open files, and the system allows %d (ulimit -Hn)", connectors, needed, allowed
         )
