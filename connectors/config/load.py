@@ -94,7 +94,7 @@ def can_change(config: PipelineConfig) -> bool:
         each = [source.tls, *([] if source.rows_from is None else [source.rows_from.tls])]
         has_files = any(tls.ca or tls.cert or tls.key for tls in each)
     elif isinstance(source, KafkaSource):
-        has_files = any(name.endswith(".location") for name in source.client) or bool(
+        has_files = any(name.endswith((".location", ".keytab")) for name in source.client) or bool(
             source.registry and source.registry.ca
         )
     else:

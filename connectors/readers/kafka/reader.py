@@ -59,6 +59,7 @@ class KafkaReader:
         self.on_bound: Callable[[LogPosition], None] | None = None
         self.stated: Callable[[], Iterable[tuple[int, str]]] | None = None
         self.marks: Callable[[Collection[str]], SourceMarks] | None = None
+        self.holds: Callable[[TableName, Collection[str]], bool] | None = None
         self.delivered: Callable[[], Iterable[tuple[str, TableName]]] | None = None
         self.keeps_scans = False
 
@@ -169,7 +170,7 @@ class KafkaReader:
         stated = list(() if self.stated is None or not has_statements(self._settings.format) else self.stated())
         marks = {} if self.marks is None else self.marks(names)
         order = SourceOrder(stated, goes_on=self.marks is not None)
-        scan = TopicScan(ranges, self._settings, self._writers, marks, order, {*self._told.values()})
+        scan = TopicScan(ranges, self._settings, self._writers, marks, order, self._is_told)
         self._tell_delivered(scan)
         # A plan that ended with a watermark, or amid a delete and its tombstone, left it right before this one.
         back = int(looks_back(self._settings.format))
@@ -203,6 +204,10 @@ class KafkaReader:
         if self.on_bound is not None:
             self.on_bound(reached)
         yield Bound(position=reached, event_time_us=scan.event_time_us, partitions=parts, marks=scan.marks())
+
+    def _is_told(self, told: TableColumns) -> bool:
+        """Whether rows of earlier plans have told this, or a statement has."""
+        return told in self._told.values() or (self.holds is not None and self.holds(*told))
 
     def _tell_delivered(self, scan: TopicScan) -> None:
         """Has decoders whose messages may not name their table know which ones their partition had."""

@@ -57,7 +57,7 @@ class TopicScan:
         writers: see :func:`connectors.readers.kafka.decoders.writers_of`.
         marks: how far partitions have come in the source's log before.
         order: of statements that were executed before; None: none was.
-        told: what rows of earlier plans have told, as far as it is known.
+        is_told: whether rows of earlier plans, or statements, have told what a row tells of its table.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class TopicScan:
         writers: Writers | None = None,
         marks: SourceMarks | None = None,
         order: SourceOrder | None = None,
-        told: Collection[TableColumns] = (),
+        is_told: Callable[[TableColumns], bool] = lambda _: False,
     ) -> None:
         self._ranges = ranges
         self._read = ScannedRanges(ranges)
@@ -92,7 +92,7 @@ class TopicScan:
             payload_of=self._sent.payload,
             moves=has_statements(settings.format),
             advice=advice_of(settings.format),
-            told=told if has_statements_among_rows(settings.format) else None,
+            is_told=is_told if has_statements_among_rows(settings.format) else None,
         )
         self._crossings = {at: Crossings(self._order, f"{at[0]}:{at[1]}") for at in ranges}
         self._keeps_unread = settings.keeps_unread

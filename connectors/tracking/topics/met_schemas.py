@@ -8,6 +8,7 @@ others have left. It makes no version: its rows go on by the ids that their colu
 from __future__ import annotations
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["MetSchemas"]
 
 _log = logging.getLogger(__name__)
+
+_ADDS_WHAT_MAY_BE_THERE = re.compile(r"\bADD\b.*\bIF\s+NOT\s+EXISTS\b", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +183,9 @@ class MetSchemas:
         if statement.event_time_us in stated_us or (statement.has_place and stated_us):
             return None
         if resolution.kind != "not_understood":
-            return resolution
+            filled = self._filled(statement, catalog) if resolution.kind == "ddl" and not resolution.edits else ()
+            reason = "the column is there already, by rows from behind the statement; rows from before it have what it gives them"
+            return replace(resolution, kind="not_understood", tables=filled, reason=reason) if filled else resolution
         known = [catalog.tables[table] for table in resolution.unknown_behind if table in catalog.tables]
         forgotten = {edit.table for edit in resolution.edits if isinstance(edit, ForgetTable) and edit.reason}
         is_told = [self._told_behind(each, statement) and not self._fills(each, statement, catalog) for each in known]
@@ -222,16 +227,32 @@ class MetSchemas:
         last = self._versions(snapshot.table_id)[-1]
         return not last.by_statement and last.event_time_us >= statement.event_time_us
 
+    def _filled(self, statement: Statement, catalog: Catalog) -> tuple[TableName, ...]:
+        """The tables of a statement that does nothing, since rows from behind it told what it does, but for values that it gives rows from before it."""
+        if not _ADDS_WHAT_MAY_BE_THERE.search(statement.sql):
+            return ()
+        return tuple(
+            name
+            for name, snapshot in catalog.tables.items()
+            if self._told_behind(snapshot, statement) and self._fills(snapshot, statement, catalog)
+        )
+
     def _fills(self, snapshot: Snapshot, statement: Statement, catalog: Catalog) -> bool:
         """Whether *statement* gives rows from before it values in a column that came without, by rows from behind it."""
-        then = [each for each in self._versions(snapshot.table_id) if each.event_time_us <= statement.event_time_us]
-        if not then or then[-1].snapshot.name != snapshot.name:
-            return False
-        before = replace(catalog, tables={**catalog.tables, snapshot.name: then[-1].snapshot})
+        at_us, versions = statement.event_time_us, self._versions(snapshot.table_id)
+        # Rows of the statement's own moment may be from before it or from behind it.
+        then = [each for each in versions if each.event_time_us < at_us][-1:]
+        then += [each for each in versions if each.event_time_us == at_us]
         held = {column.name: column.initial for column in snapshot.columns}
         return any(
             isinstance(edit, AddColumn) and held.get(edit.column.name, edit.column.initial) != edit.column.initial
-            for edit in resolve(statement.sql, statement.context, before).edits
+            for each in then
+            if each.snapshot.name == snapshot.name
+            for edit in resolve(
+                statement.sql,
+                statement.context,
+                replace(catalog, tables={**catalog.tables, snapshot.name: each.snapshot}),
+            ).edits
         )
 
     def ranges(self, parts: tuple[PartitionRange, ...], tables: tuple[PlannedTable, ...]) -> tuple[PartitionRange, ...]:

@@ -30,6 +30,7 @@ __all__ = ["KeyedRows"]
 
 _INLINE = b'{"schema":'
 _FIRST_BYTE = b"\0"
+_MOST_REWRITTEN = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,7 @@ class KeyedRows:
         self._inferred: dict[TableName, RowSchema] = {}
         self._last: dict[TableName, _Part] = {}
         self._other: TableName | None = None
-        self._rewritten: bytes | None = None
+        self._rewritten: dict[bytes, None] = {}
 
     def events(self, key: bytes | None, value: bytes | None, where: str, time_us: int = 0) -> tuple[Event, ...]:
         """The event of a message, see :class:`connectors.readers.kafka.messages.events.Decoder`.
@@ -79,7 +80,8 @@ class KeyedRows:
             RegistryDown, SourceError: its schema cannot be had; or it has no table, where others tell theirs.
         """
         if value is None and self._other is not None:
-            if key is not None and key == self._rewritten:
+            if key is not None and key in self._rewritten:
+                del self._rewritten[key]
                 return ()  # the delete was told already
             raise self._nameless(where, self._other)
         of_key = self._key(key, where)
@@ -94,7 +96,8 @@ class KeyedRows:
         part = last or of_key
         op = self._op(added, where, is_gone=value is None)
         is_gone = op == "d"
-        self._rewritten = key if is_gone and value is not None else None
+        if key is not None and value is not None:
+            self._note_rewritten(key, is_gone=is_gone)
         if value is not None:
             self.know(table)
         after, unknown = with_known(None, row, self._placeholders) if self._form.debezium else (row, ())
@@ -116,6 +119,14 @@ class KeyedRows:
         """Takes in that rows of *table* came before."""
         if self._form.table and table != self._table:
             self._other = table
+
+    def _note_rewritten(self, key: bytes, *, is_gone: bool) -> None:
+        """Notes deletes that have rows, whose messages without a value come next, though maybe behind those of other producers."""
+        self._rewritten.pop(key, None)
+        if is_gone and self._form.table:
+            self._rewritten[key] = None
+            if len(self._rewritten) > _MOST_REWRITTEN:
+                del self._rewritten[next(iter(self._rewritten))]
 
     # ---- parts of a message ----------------------------------------------------------------------------------------
     def _key(self, key: bytes | None, where: str) -> _Part:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from connectors.readers.base import SchemaMet, Statement
 from connectors.readers.kafka.debezium.schema_changes import creates_table
+from connectors.readers.kafka.messages.partitions import partition_of
 from historian.errors import SourceError
 from historian.names import TableName
 
@@ -54,25 +55,37 @@ def told_by(met: SchemaMet) -> TableColumns:
 
 
 def first_untold(
-    found: Sequence[tuple[int, SchemaMet | Statement]], read_us: Mapping[Partition, int], told: Collection[TableColumns]
+    found: Sequence[tuple[int, SchemaMet | Statement]],
+    read_us: Mapping[Partition, int],
+    is_told: Callable[[TableColumns], bool],
 ) -> int | None:
     """The moment of the first schema *found* that is later than rows which are not read yet, where its statement may be among these.
 
     Args:
         found: with their moments.
         read_us: as of :func:`first_ahead`.
-        told: what rows of earlier plans have told.
+        is_told: whether rows of earlier plans, or statements, have told this.
     """
-    least_us = min(read_us.values(), default=None)
-    if least_us is None:
-        return None
-    met = [(time_us, told_by(item)) for time_us, item in found if not isinstance(item, Statement)]
-    known = {*told, *(each for time_us, each in met if time_us <= least_us)}
-    return min((time_us for time_us, each in met if time_us > least_us and each not in known), default=None)
+
+    def may_follow(time_us: int, own: Partition) -> bool:
+        """Whether others may bring what is of *time_us*, or from before it. In its own partition a statement stands before its rows."""
+        return any(us <= time_us for at, us in read_us.items() if at != own)
+
+    met = [
+        (time_us, told_by(item), may_follow(time_us, partition_of(item.place)))
+        for time_us, item in found
+        if not isinstance(item, Statement)
+    ]
+    known = {each for _, each, waits in met if not waits}
+    waiting = sorted((time_us, each) for time_us, each, waits in met if waits and each not in known)
+    return next((time_us for time_us, each in waiting if not is_told(each)), None)
 
 
 def in_order(found: Iterable[tuple[int, SchemaMet | Statement]], schema_topic: str) -> Iterator[SchemaMet | Statement]:
-    """*found* by times of the source that never go back within a partition: a row that is sent again has an old one, and stands where it is."""
+    """*found* by times of the source that never go back within a partition: a row that is sent again has an old one, and stands where it is.
+
+    Servers tell whole seconds: of one moment a statement goes before what rows of other partitions tell.
+    """
     by_offset = sorted(
         found,
         key=lambda each: (
@@ -86,4 +99,6 @@ def in_order(found: Iterable[tuple[int, SchemaMet | Statement]], schema_topic: s
     for time_us, item in by_offset:
         at_us = latest_us[item.place.file] = max(time_us, latest_us.get(item.place.file, time_us))
         placed.append((at_us, item))
-    return (item for _, item in sorted(placed, key=lambda each: each[0]))
+    last_stated = {(item.place.file, at_us): n for n, (at_us, item) in enumerate(placed) if isinstance(item, Statement)}
+    ranks = [n > last_stated.get((item.place.file, at_us), -1) for n, (at_us, item) in enumerate(placed)]
+    return (placed[n][1] for n in sorted(range(len(placed)), key=lambda n: (placed[n][0], ranks[n])))

@@ -44,7 +44,7 @@ class ScannedStatements:
         payload_of: gives what a message holds, as :func:`.source_places.place_of` wants it.
         moves: messages may be statements, so that rows of other partitions are looked for behind each.
         advice: what to do where messages tell too little of a table.
-        told: what rows of earlier plans have told, where statements stand among rows; None: they do not.
+        is_told: whether rows of earlier plans, or statements, have told this, where statements stand among rows; None: they do not.
 
     Attributes:
         found: schemas and statements, each with its moment in the source.
@@ -58,10 +58,10 @@ class ScannedStatements:
         payload_of: Callable[[bytes], Any],
         moves: bool,
         advice: str,
-        told: Collection[TableColumns] | None = None,
+        is_told: Callable[[TableColumns], bool] | None = None,
     ) -> None:
         self._order, self._schema_topic, self._payload_of = order, schema_topic, payload_of
-        self._moves, self._advice, self._told = moves, advice, told
+        self._moves, self._advice, self._is_told = moves, advice, is_told
         self._taken: set[tuple[int | None, str, str, str]] = set()
         self._stated_us: dict[Partition, int] = {}
         self._read_us: dict[Partition, int] = {}
@@ -207,8 +207,8 @@ class ScannedStatements:
         statements = (item for _, item in self.found if isinstance(item, Statement))
         read_us = {at: self._read_us.get(at, 0) for at in unread}
         first = first_ahead(statements, read_us)
-        if self._told is not None:
-            first = first_untold(self.found, read_us, self._told)
+        if self._is_told is not None:
+            first = first_untold(self.found, read_us, self._is_told)
         if first is None:
             return None
         ends = {}
@@ -224,7 +224,7 @@ class ScannedStatements:
 
     def wait_no_more(self) -> bool:
         """Has rows wait no more for statements that may stand among rows of other partitions; False: they did not."""
-        did, self._told = self._told is not None, None
+        did, self._is_told = self._is_told is not None, None
         return did
 
     def last_told(self) -> dict[tuple[str, TableName], TableColumns]:

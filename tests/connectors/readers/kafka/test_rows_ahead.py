@@ -25,15 +25,26 @@ BEGUN_MS = 1_700_000_000_000
 SETTINGS = KafkaSettings(brokers="", topics=("t",), format="canal_json")
 
 
-def statement(moment: int, sql: str) -> Message:
+def statement(moment: int, sql: str, grain: int = 1) -> Message:
     said = {"type": "ALTER", "isDdl": True, "sql": sql, "data": None}
-    return None, json.dumps({"database": "shop", "table": "t", "es": BEGUN_MS + moment, **said}).encode()
+    return None, json.dumps({"database": "shop", "table": "t", "es": _es(moment, grain), **said}).encode()
 
 
-def row(moment: int, columns: tuple[str, ...]) -> Message:
-    said: dict[str, Any] = {"database": "shop", "table": "t", "type": "INSERT", "isDdl": False, "es": BEGUN_MS + moment}
+def row(moment: int, columns: tuple[str, ...], grain: int = 1) -> Message:
+    said: dict[str, Any] = {
+        "database": "shop",
+        "table": "t",
+        "type": "INSERT",
+        "isDdl": False,
+        "es": _es(moment, grain),
+    }
     said |= {"pkNames": ["id"], "mysqlType": dict.fromkeys(columns, "int")}
     return None, json.dumps(said | {"data": [dict.fromkeys(columns, str(moment))]}).encode()
+
+
+def _es(moment: int, grain: int) -> int:
+    """A server tells times in steps of a *grain*, so that rows and statements share one."""
+    return BEGUN_MS + moment - moment % grain
 
 
 class Topic:
@@ -65,25 +76,31 @@ class Topic:
         pass
 
 
-def backlog(numbers: Random) -> tuple[dict[int, list[Message]], dict[int, int]]:
-    """Rows in any of three partitions, and statements in the first one alone; also by its id how many columns each row has."""
-    held: dict[int, list[Message]] = {0: [statement(0, "CREATE TABLE t (id INT PRIMARY KEY)")], 1: [], 2: []}
+def backlog(numbers: Random, grain: int) -> tuple[dict[int, list[Message]], dict[int, int]]:
+    """Rows in any of three partitions, and statements in one of them alone; also by its id how many columns each row has."""
+    held: dict[int, list[Message]] = {0: [], 1: [], 2: []}
+    of_statements = held[numbers.randrange(3)]
+    of_statements.append(statement(0, "CREATE TABLE t (id INT PRIMARY KEY)"))
     columns, widths = ("id",), dict[int, int]()
     weights = [numbers.random() + 0.05 for _ in held]
     for moment in range(1, 300):
         if numbers.random() < 0.02:
             name = f"c{moment}"
-            held[0].append(statement(moment, f"ALTER TABLE t ADD COLUMN {name} INT NOT NULL DEFAULT 7"))
+            of_statements.append(statement(moment, f"ALTER TABLE t ADD COLUMN {name} INT NOT NULL DEFAULT 7", grain))
             columns += (name,)
         else:
-            held[numbers.choices([*held], weights)[0]].append(row(moment, columns))
+            held[numbers.choices([*held], weights)[0]].append(row(moment, columns, grain))
             widths[moment] = len(columns)
     return held, widths
 
 
-def ends(held: dict[int, list[Message]], settings: KafkaSettings, limit_bytes: int) -> list[list[int]]:
-    """Where each scan of at most so many bytes ends in each partition."""
+def ends(
+    held: dict[int, list[Message]], settings: KafkaSettings, limit_bytes: int, history: tuple[str, ...] = ()
+) -> list[list[int]]:
+    """Where each scan of at most so many bytes ends in each partition; *history*: the columns of the table that it knows."""
     reader = KafkaReader(settings)
+    if history:
+        reader.holds = lambda _, columns: set(history).issuperset(columns)
     reader._client = reader._administration = Topic(held, dict.fromkeys(held, 5))  # type: ignore[assignment]
     found, reached = list[list[int]](), reader.start()
     while items := list(reader.scan(reached, limit_bytes=limit_bytes)):
@@ -119,10 +136,25 @@ def test_rows_do_not_wait_for_ever_for_a_partition_that_tells_no_time() -> None:
     assert len(found) > 6
 
 
+@pytest.mark.parametrize("names", [("id", "n"), ("id",)], ids=["as_in_the_history", "some_of_its_columns"])
+def test_rows_that_the_history_explains_do_not_wait_for_a_partition_that_lags(names: tuple[str, ...]) -> None:
+    lagging = [
+        (key, (value or b"").replace(b'"t"', b'"of_another_name"'))
+        for key, value in (row(moment, names) for moment in range(200))
+    ]
+    held = {0: [row(moment, names) for moment in range(9_000, 9_060)], 1: lagging}
+
+    found = ends(held, SETTINGS, 2_000, history=("id", "n"))
+
+    assert found[0][0] > 0
+    assert [60, 200] == found[-1]
+
+
+@pytest.mark.parametrize("grain", [1, 10], ids=["moments", "shared_moments"])
 @pytest.mark.parametrize("seed", range(6))
-def test_a_backlog_in_partitions_is_read_in_plans_as_it_is_at_once(seed: int) -> None:
+def test_a_backlog_in_partitions_is_read_in_plans_as_it_is_at_once(seed: int, grain: int) -> None:
     numbers = Random(seed)
-    held, widths = backlog(numbers)
+    held, widths = backlog(numbers, grain)
     topic = Topic(held, {number: numbers.randint(1, 20) for number in held})
     reader = KafkaReader(SETTINGS)
     reader._client = reader._administration = topic  # type: ignore[assignment]

@@ -67,3 +67,15 @@ def test_a_certificate_that_is_not_trusted_is_named(kafka: Kafka) -> None:
     known = settings(kafka, ssl_ca_location="")
     with contextlib.closing(KafkaReader(known)) as reader, pytest.raises(BrokerDown, match="certificate"):
         reader.start()
+
+
+def test_a_service_of_tokens_that_does_not_answer_may_be_back(kafka: Kafka) -> None:
+    oauth = {"mechanisms": "OAUTHBEARER", "oauthbearer.method": "oidc", "oauthbearer.client.id": "x"}
+    oauth |= {"oauthbearer.client.secret": "y", "oauthbearer.token.endpoint.url": "http://127.0.0.1:1/token"}
+    client = {"security.protocol": "SASL_PLAINTEXT", **{f"sasl.{key}": value for key, value in oauth.items()}}
+    known = KafkaSettings(brokers=kafka.secured, topics=(TOPIC,), client=client, format="canal_json")
+
+    with contextlib.closing(Client(known)) as asked, pytest.raises(BrokerDown, match="token") as told:
+        asked.partitions()
+
+    assert told.value.retryable
