@@ -1,6 +1,6 @@
 """Connections to an SQLite file that stay open between transactions, while they are to the file that stands there.
 
-Between two transactions the file is whole, as if none were open: nothing stands beside it that a copy would lack, or that a file put in its place would meet.
+Between two transactions the file is whole, as if none were open. Nothing stands beside it that a copy would lack, or that a file put in its place would meet.
 """
 
 from __future__ import annotations
@@ -53,9 +53,11 @@ def _empty_log(connection: sqlite3.Connection) -> None:
     """Moves what SQLite's log holds into the file. Where another process reads it just now, the next transaction does."""
     (patience_ms,) = connection.execute("PRAGMA busy_timeout").fetchone()
     connection.execute("PRAGMA busy_timeout = 0")
-    with suppress(sqlite3.OperationalError):
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    connection.execute(f"PRAGMA busy_timeout = {patience_ms}")
+    try:
+        with suppress(sqlite3.Error):  # what failed for good, the next transaction tells
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {patience_ms}")
 
 
 def _identity(place: Path) -> tuple[int, int] | None:

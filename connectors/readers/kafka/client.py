@@ -36,8 +36,8 @@ _POLL_S = 0.5
 _FETCH_S = 0.02
 _NO_LEADER_S = 10.0
 _BATCH = 10_000
-_NOT_ASKED = ("Failed to acquire SASL", "Kerberos")
-"""How librdkafka's words begin where a service of tokens or tickets did not answer, so that no broker was asked to let anybody in."""
+_NOT_ASKED = ("Failed to acquire SASL", "Failed to initialize SASL authentication")
+"""Words of librdkafka where a service of tokens or tickets did not answer, so that no broker was asked to let anybody in."""
 _PACE = {
     "isolation.level": "read_committed",
     "log_level": "0",
@@ -163,7 +163,7 @@ class Client:
         told = {error.code(): error.str() for error in self._beside}
         self._beside.clear()
         refused = told.get(KafkaError._AUTHENTICATION)  # noqa: SLF001 librdkafka's name
-        if refused is not None and refused.startswith(_NOT_ASKED):
+        if refused is not None and any(words in refused for words in _NOT_ASKED):
             raise self.down(what, refused)
         if refused is not None:
             raise SourceNotLetIn(

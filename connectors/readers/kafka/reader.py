@@ -339,8 +339,11 @@ class KafkaReader:
         """Returns when a partition goes on behind *position*, see :class:`connectors.readers.base.Reader`."""
         return self._client.wait(dict(position.offsets), timeout_s, wake)
 
-    def take_over(self, connector: str) -> None:
-        """Earlier runs leave nothing at brokers, see :class:`connectors.readers.base.Reader`."""
+    def take_over(self, connector: str) -> None:  # noqa: ARG002 nothing stands there by a name
+        """Asks whether brokers and registry let the run in. Earlier runs leave nothing there, see :class:`connectors.readers.base.Reader`. Retryable."""
+        self._client.partitions()
+        if self._writers is not None:
+            self._writers.registry.languages()
 
     def look_back(self, xid: str, before: Place) -> tuple[PreparedXa, tuple[TableMapped, ...]]:
         """Never asked: topics have no XA transactions."""

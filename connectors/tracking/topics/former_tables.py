@@ -25,6 +25,7 @@ class Left:
     Attributes:
         has_rows: those from before the statement go on being its rows.
         by_stop: it had stopped, so nobody reads them.
+        has_place: the statement's moment is that of its place in the source's log, which no row from before it shares.
     """
 
     table_id: int
@@ -32,6 +33,7 @@ class Left:
     place: Place
     event_time_us: int
     by_stop: bool = False
+    has_place: bool = False
 
 
 class FormerTables:
@@ -44,17 +46,24 @@ class FormerTables:
         self._ids: dict[TableName, int] = {}
         self._stopped: dict[TableName, int] = {}
 
-    def of(self, met: SchemaMet) -> Left | None:
+    def of(self, met: SchemaMet, *, is_nobodys: bool = False) -> Left | None:
         """The table that the row of *met* is of, where a statement that another partition brought before has ended that.
 
-        None where none has: the row is of the table that has the name now.
+        None where none has: the row is of the table that has the name now. *is_nobodys*: none has, so that a row of the very moment of a RENAME is
+        from before it.
         """
+
+        def is_from_before(each: Left) -> bool:
+            if each.event_time_us == met.event_time_us:
+                return is_nobodys and each.has_rows and not each.has_place
+            return each.event_time_us > met.event_time_us
+
         return next(
             (
                 each
                 for each in self._looked_up().get(met.table, ())
                 # Behind the statement in its own partition a row is a later one, whatever its time says.
-                if each.event_time_us > met.event_time_us and not _stands_before(each.place, met.place)
+                if is_from_before(each) and not _stands_before(each.place, met.place)
             ),
             None,
         )
@@ -94,7 +103,8 @@ class FormerTables:
             elif isinstance(edit, ResumeTable):
                 self._resumed(edit, left)
             elif isinstance(edit, (DropTable, RenameTable, TruncateTable)) and entry.place is not None:
-                ended = Left(edit.table_id, isinstance(edit, RenameTable), entry.place, entry.event_time_us)
+                at_us, is_placed = entry.event_time_us, bool(entry.source)
+                ended = Left(edit.table_id, isinstance(edit, RenameTable), entry.place, at_us, has_place=is_placed)
                 left.setdefault(edit.table, []).append(ended)
                 if isinstance(edit, RenameTable):
                     self._gets(edit.new, edit.table_id, entry, left)

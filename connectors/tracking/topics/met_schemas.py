@@ -85,7 +85,7 @@ class MetSchemas:
         """
         latest = catalog.tables.get(met.table)
         is_unknown = latest is None and met.table in catalog.unknown
-        former = self._former.of(met)
+        former = self._former.of(met, is_nobodys=latest is None and not is_unknown)
         is_of_former = former is not None and former.has_rows
         if not is_of_former and (is_unknown or (latest is not None and latest.table_id == stopped)):
             # Else its rows would be read under what its partition had before, or has later.
@@ -183,7 +183,7 @@ class MetSchemas:
         if statement.event_time_us in stated_us or (statement.has_place and stated_us):
             return None
         if resolution.kind != "not_understood":
-            filled = self._filled(statement, catalog) if resolution.kind == "ddl" and not resolution.edits else ()
+            filled = self._filled(statement, catalog) if resolution.kind == "ddl" else ()
             reason = "the column is there already, by rows from behind the statement; rows from before it have what it gives them"
             return replace(resolution, kind="not_understood", tables=filled, reason=reason) if filled else resolution
         known = [catalog.tables[table] for table in resolution.unknown_behind if table in catalog.tables]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from connectors.readers.kafka.messages.partitions import Partition
 
 __all__ = ["TableColumns", "first_ahead", "first_untold", "in_order", "told_by"]
+
+_DROPS = re.compile(r"\s*DROP\b", re.IGNORECASE)
 
 TableColumns = tuple[TableName, tuple[str, ...]]
 """A table, and the names of its columns."""
@@ -66,10 +69,12 @@ def first_untold(
         read_us: as of :func:`first_ahead`.
         is_told: whether rows of earlier plans, or statements, have told this.
     """
+    # Of the partitions but one the least is one of these two.
+    lowest = sorted((us, at) for at, us in read_us.items())[:2]
 
     def may_follow(time_us: int, own: Partition) -> bool:
         """Whether others may bring what is of *time_us*, or from before it. In its own partition a statement stands before its rows."""
-        return any(us <= time_us for at, us in read_us.items() if at != own)
+        return any(us <= time_us for us, at in lowest if at != own)
 
     met = [
         (time_us, told_by(item), may_follow(time_us, partition_of(item.place)))
@@ -84,7 +89,7 @@ def first_untold(
 def in_order(found: Iterable[tuple[int, SchemaMet | Statement]], schema_topic: str) -> Iterator[SchemaMet | Statement]:
     """*found* by times of the source that never go back within a partition: a row that is sent again has an old one, and stands where it is.
 
-    Servers tell whole seconds: of one moment a statement goes before what rows of other partitions tell.
+    Servers tell whole seconds: of one moment a statement goes before what rows of other partitions tell, and a DROP behind it.
     """
     by_offset = sorted(
         found,
@@ -99,6 +104,19 @@ def in_order(found: Iterable[tuple[int, SchemaMet | Statement]], schema_topic: s
     for time_us, item in by_offset:
         at_us = latest_us[item.place.file] = max(time_us, latest_us.get(item.place.file, time_us))
         placed.append((at_us, item))
-    last_stated = {(item.place.file, at_us): n for n, (at_us, item) in enumerate(placed) if isinstance(item, Statement)}
-    ranks = [n > last_stated.get((item.place.file, at_us), -1) for n, (at_us, item) in enumerate(placed)]
-    return (placed[n][1] for n in sorted(range(len(placed)), key=lambda n: (placed[n][0], ranks[n])))
+    last_stated, dropped = dict[tuple[str, int], int](), set[tuple[str, int]]()
+    for number, (at_us, item) in enumerate(placed):
+        if isinstance(item, Statement) and not _DROPS.match(item.sql):
+            last_stated[item.place.file, at_us] = number
+
+    def rank(number: int) -> tuple[int, int]:
+        at_us, item = placed[number]
+        at = (item.place.file, at_us)
+        if number <= last_stated.get(at, -1):
+            return at_us, 0
+        if isinstance(item, Statement):
+            dropped.add(at)
+        return at_us, 2 if at in dropped else 1
+
+    ranks = [rank(number) for number in range(len(placed))]
+    return (placed[number][1] for number in sorted(range(len(placed)), key=ranks.__getitem__))
