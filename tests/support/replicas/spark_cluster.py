@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -176,7 +177,7 @@ class Cluster:
             try:
                 if is_so():
                     return
-            except OSError:
+            except (OSError, HTTPException, ValueError):  # a page that is not whole yet among them
                 pass
             time.sleep(0.1)
         logs = "\n".join(
