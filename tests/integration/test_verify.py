@@ -155,7 +155,8 @@ def test_a_sample_compares_about_that_much_of_each_table(
             whole, all_rows = (line for line in said if line.startswith(table))
             assert "compared as a whole" in whole
             assert f"{table}: 9 rows at" in all_rows
-    assert all(len(found) == 3 for found in compared.values()), "others each time"
+    # Of one table two samples of two parts in twenty may be the same by chance.
+    assert sum(len(found) for found in compared.values()) >= 5, "others each time"
 
     assert 1 == _verify(path, "--sample", "5", "--repair")[0]
     assert {} == run(load_config(path), once=True, spark=spark)
