@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -106,6 +107,17 @@ def _rows_until(mark: str, tracker: Tracker, last: int) -> tuple[int, list[tuple
     return last, found
 
 
+def _apart(statements: Iterable[str]) -> Iterator[str]:
+    """*statements* where none is of the second of another one of the same text: Maxwell tells seconds, so that they would count as one that was sent again."""
+    said = set[str]()
+    for statement in statements:
+        if statement in said:
+            yield "DO SLEEP(1.1)"
+            said.clear()
+        said.add(statement)
+        yield statement
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", seeds((1,)))
 def test_rows_of_maxwells_topic_stay_with_their_tables_however_these_are_renamed_and_stop(
@@ -125,7 +137,7 @@ def test_rows_of_maxwells_topic_stay_with_their_tables_however_these_are_renamed
     try:
         for run in range(RUNS):
             mark = f"{topic}.mark{run}"
-            _on(mysql57, *tables.some(STEPS), f"CREATE TABLE {mark} (id INT PRIMARY KEY)")
+            _on(mysql57, *_apart(tables.some(STEPS)), f"CREATE TABLE {mark} (id INT PRIMARY KEY)")
             with contextlib.closing(make_tracker(load_config(path))) as tracker:
                 last, more = _rows_until(mark, tracker, last)
             rows += more
