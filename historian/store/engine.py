@@ -87,8 +87,8 @@ class Transactions:
         if parsed.get_backend_name() == "sqlite":
             event.listen(self._engine, "connect", _connect_sqlite)
             event.listen(self._engine, "begin", _begin_sqlite)
-        if isinstance(self._engine.pool, QueuePool) and parsed.get_backend_name() == "sqlite":
-            keep_current(self._engine, Path(parsed.database or ""))
+            if isinstance(self._engine.pool, QueuePool):
+                keep_current(self._engine, Path(parsed.database or ""))
         # Connections that nobody closed are closed with this.
         weakref.finalize(self, self._engine.dispose).atexit = False
         # In-memory SQLite is one connection for all threads.

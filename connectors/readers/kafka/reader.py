@@ -207,7 +207,7 @@ class KafkaReader:
 
     def _is_told(self, told: TableColumns) -> bool:
         """Whether rows of earlier plans have told this, or a statement has."""
-        return told in self._told.values() or (self.holds is not None and self.holds(*told))
+        return (self.holds is not None and self.holds(*told)) or told in self._told.values()
 
     def _tell_delivered(self, scan: TopicScan) -> None:
         """Has decoders whose messages may not name their table know which ones their partition had."""

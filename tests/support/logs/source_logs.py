@@ -131,12 +131,12 @@ def reader_of(settings: KafkaSettings, log: SourceLog) -> tuple[KafkaReader, Top
     return reader, topics
 
 
-def tracker_of(reader: KafkaReader, store: Store) -> Tracker:
+def tracker_of(reader: KafkaReader, store: Store, *, range_bytes: int = 1 << 20) -> Tracker:
     return Tracker(
         reader=reader,
         store=store,
         connector=store.connector("c"),
         captured=lambda _: True,
         revision="",
-        range_bytes=1 << 20,
+        range_bytes=range_bytes,
     )

@@ -29,7 +29,6 @@ from connectors.readers.kafka.statements.crossings import Crossings
 from connectors.readers.kafka.statements.late import with_passed
 from connectors.readers.kafka.statements.source_order import SourceOrder
 from connectors.recovery.overriding import override
-from connectors.tracking.tracker import Tracker
 from historian.changelog.operations import physical_name
 from historian.ddl import StatementContext
 from historian.errors import SourceError, UnknownTable
@@ -123,14 +122,7 @@ def test_rows_are_on_the_side_of_each_statement_on_which_the_log_has_them(
     values: dict[int, dict[int, int]] = {}
     number = 0
     with contextlib.closing(Store.open("sqlite://")) as store:
-        tracker = Tracker(
-            reader=reader,
-            store=store,
-            connector=store.connector("c"),
-            captured=lambda _: True,
-            revision="",
-            range_bytes=limit_bytes,
-        )
+        tracker = tracker_of(reader, store, range_bytes=limit_bytes)
         while not topics.is_sent():
             topics.send(numbers.randrange(1, 60))
             while (plan := tracker.plan_after(number)) is not None:
@@ -1249,10 +1241,8 @@ def test_messages_of_a_plan_that_ends_before_a_statement_are_kept_though_there_i
     statements = [CREATED, statement_message(13, 105, "ALTER TABLE t RENAME COLUMN a TO b")]
     log.events = [((STATED, 0), each) for each in statements]
     log.events += [((topic, 0), each) for topic, of_topic in rows.items() for each in of_topic]
-    topics = Topics(log)
+    reader, topics = reader_of(SETTINGS, log)
     topics.send(len(log.events))
-    reader = KafkaReader(SETTINGS)
-    reader._client = reader._administration = topics  # type: ignore[assignment]
     reader.keeps_scans = True
     wanted = {(STATED, 0): (0, 2), ("t0", 0): (0, 2)}
     scanned = sum(batch.size_bytes for _, batch in topics.batches(wanted))
@@ -1328,10 +1318,8 @@ def test_rows_of_a_table_that_is_renamed_are_in_order_though_their_topics_are_no
     log = SourceLog(random.Random(0), 0)
     log.events = [((STATED, 0), each) for each in made]
     log.events += [((topic, 0), each) for topic, of_topic in rows.items() for each in of_topic]
-    topics = Topics(log)
+    reader, topics = reader_of(SETTINGS, log)
     topics.send(len(log.events))
-    reader = KafkaReader(SETTINGS)
-    reader._client = reader._administration = topics  # type: ignore[assignment]
     with contextlib.closing(Store.open("sqlite://")) as store:
         tracker = tracker_of(reader, store)
         plan = tracker.plan_after(0)
