@@ -132,7 +132,7 @@ class Transactions:
         """Gives room that deleted rows left back to the file system, where the database does not do that by itself."""
         if self._engine.dialect.name == "sqlite":
             try:
-                with self._turn, self._engine.connect() as connection:
+                with self._turn, self._connected() as connection:
                     driver = cast("sqlite3.Connection", connection.connection.driver_connection)
                     driver.execute("VACUUM")
                     driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -145,8 +145,10 @@ class Transactions:
                 ) from error
 
     def close(self) -> None:
-        """Closes all connections; the next transaction opens one again."""
+        """Closes all connections, those that a transaction has as it ends; the next transaction opens one again."""
+        pool = self._engine.pool
         self._engine.dispose()
+        pool.dispose()  # what was given back before the engine had another pool
 
     def _shared(self) -> Connection | None:
         """That of :meth:`together`, in this thread."""
@@ -170,11 +172,20 @@ class Transactions:
                 time.sleep(random.uniform(0, min(_PAUSE_S * 2**attempt, _LONGEST_PAUSE_S)))  # noqa: S311 no secret
         raise AssertionError  # the last attempt returns or raises
 
-    def _connected(self) -> Connection:
+    @contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        pool = self._engine.pool
         try:
-            return self._engine.connect()
+            connection = self._engine.connect()
         except (TypeError, ValueError, ProgrammingError) as error:  # as drivers refuse an argument
             raise _unusable(getattr(error, "orig", None) or error) from error
+        try:
+            with connection:
+                yield connection
+        finally:
+            if self._engine.pool is not pool:
+                # The store was closed meanwhile. A connection that is given back to a former pool stays open in it.
+                pool.dispose()
 
     def _begin(self, connection: Connection, *, writes: bool) -> RootTransaction:
         return connection.execution_options(**{_WRITES: writes}).begin()

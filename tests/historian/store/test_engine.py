@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,35 @@ def test_a_file_stays_open_between_transactions_and_its_log_goes_when_the_store_
 
     assert 2 == len(opened)
     assert ["store.db"] == [path.name for path in tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_connection_that_is_taken_while_the_store_is_closed_closes_with_its_transaction(
+    tmp_path: Path, is_shared: bool
+) -> None:
+    mine = Transactions(f"sqlite:///{tmp_path}/store.db")
+    mine.write(metadata.create_all)
+    gc.disable()
+    try:
+        with mine.together() if is_shared else nullcontext():
+            mine.read(lambda _: mine.close())
+
+        assert [] == _open_files(tmp_path)
+        assert [] == _names(mine)
+        assert [tmp_path / "store.db"] == [path for path in _open_files(tmp_path) if path.suffix == ".db"]
+    finally:
+        gc.enable()
+        mine.close()
+    assert ["store.db"] == [path.name for path in tmp_path.iterdir()]
+
+
+def _open_files(directory: Path) -> list[Path]:
+    """Files of *directory* that this process has open."""
+    found = []
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # what listed them
+            found.append(each.readlink())
+    return sorted(path for path in found if path.parent == directory)
 
 
 def test_a_copy_of_the_file_alone_has_all_and_may_take_its_place_while_it_is_open(tmp_path: Path) -> None:
