@@ -70,12 +70,10 @@ __all__ = [
     "error_in",
 ]
 
-_RAISED = re.compile(
-    r"\b((?:historian|connectors|sinks)(?:\.\w+)*)\.(\w+): (.*?)"
-    r"(?=\n\s*\n|\n\s*(?:at \S|SQLSTATE|JVM stacktrace|Traceback|During handling)|\Z)",
-    re.DOTALL,
-)
-"""An error of ours as a traceback tells it, with the lines that belong to it."""
+_RAISED = re.compile(r"\b((?:historian|connectors|sinks)(?:\.\w+)*)\.(\w+): ")
+"""How a traceback names an error of ours, before its message."""
+_BEHIND = re.compile(r"\n\s*\n|\n\s*(?:at \S|SQLSTATE|JVM stacktrace|Traceback|During handling)")
+"""What ends the lines of a message."""
 
 
 class HistorianError(Exception):
@@ -285,15 +283,21 @@ def error_in(text: str) -> HistorianError | None:
     >>> type(found).__name__, str(found)
     ('UnknownTable', 'no such table (a.b)')
     """
-    for module, name, message in reversed(_RAISED.findall(text)):
-        kind = _class_of_ours(module, name)
-        if kind is not None:
-            error = kind.__new__(kind)
-            HistorianError.__init__(error, message.strip(), next_step="")
-            if isinstance(error, ConfigError):
-                error.problems = ()  # they stand in the message
-            return error
-    return None
+    found: tuple[type[HistorianError], int] | None = None
+    for named in _RAISED.finditer(text):
+        kind = _class_of_ours(*named.groups())
+        # What stands further on in a line is told by the message there.
+        if kind is not None and (found is None or "\n" in text[found[1] : named.start()]):
+            found = kind, named.end()
+    if found is None:
+        return None
+    kind, begin = found
+    message, *_ = _BEHIND.split(text[begin:], 1)
+    error = kind.__new__(kind)
+    HistorianError.__init__(error, message.strip(), next_step="")
+    if isinstance(error, ConfigError):
+        error.problems = ()  # they stand in the message
+    return error
 
 
 def _class_of_ours(module: str, name: str) -> type[HistorianError] | None:

@@ -49,6 +49,24 @@ def test_of_several_the_last_one_is_the_reason() -> None:
     assert isinstance(error_in(text), LogCorrupt)
 
 
+@pytest.mark.parametrize("prefix", ["", "  ", "Caused by: org.apache.spark.api.python.PythonException: "])
+def test_of_lines_that_follow_each_other_the_last_one_is_the_reason(prefix: str) -> None:
+    found = error_in(
+        f"{_JOB}historian.errors.SinkError: first\nits file\n{prefix}historian.errors.LogCorrupt: second\n\tat a.B"
+    )
+
+    assert (LogCorrupt, "second") == (type(found), str(found))
+
+
+def test_an_error_that_another_one_tells_of_in_its_line_is_not_the_reason() -> None:
+    text = (
+        "historian.errors.SinkError: a plan could not be written (found historian.errors.LogCorrupt: second)\non disk"
+    )
+    found = error_in(text)
+
+    assert (SinkError, text.partition(": ")[2]) == (type(found), str(found))
+
+
 @pytest.mark.parametrize(
     "text",
     ["java.lang.NullPointerException: x", "historian.errors: x", "historian.errors.Any: x", "sinks.nowhere.Error: x"],
