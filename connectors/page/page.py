@@ -31,6 +31,8 @@ MOST_LISTED = 2_000
 
 _LEVEL = 4
 """Of zlib: a higher one costs more time than it saves bytes."""
+_KEPT = 4
+"""Times as many timelines as are listed stay in memory, about."""
 _MANY = 2_000
 """From so many versions on nobody waits for Python to look for garbage among them."""
 
@@ -48,7 +50,8 @@ class Page:
         self._live = live
         self._most = most
         self._first: frozenset[str] = frozenset()
-        self._left_out = 0
+        self._captured: tuple[tuple[str, int, int], ...] = ()
+        self._listed: list[int] = []
         self._lakes = LakeReader(config)
         self._lock = threading.Lock()
         self._generation: object = None
@@ -70,50 +73,59 @@ class Page:
             first = frozenset() if self._most is None else frozenset(not_up_to_date(state, targets))
             known = [] if store is None else self._tables(store, first)
             blobs = [blob for _, _, blob in known]
-            listed = {facts["name"] for _, facts, _ in known} if self._left_out else None
+            left_out = len(self._captured) - len(self._listed)
+            listed = {facts["name"] for _, facts, _ in known} if left_out else None
             lake = self._lakes.look(targets, listed)
             data = overview(self._config, store, self._whole, state, [(i, facts) for i, facts, _ in known], lake)
         found = [{**row, "system_time": row["system_time"].isoformat(timespec="seconds")} for row in lake.repairs]
-        data |= {"live": self._live, "repairs": found, "unread": lake.unread, "left_out": self._left_out}
+        data |= {"live": self._live, "repairs": found, "unread": lake.unread, "left_out": left_out}
         return written_page(data, blobs)
 
     def _tables(self, store: Store, first: frozenset[str]) -> list[tuple[int, dict[str, Any], str]]:
         """Captured tables, those of the names *first* in any case: id, facts for the list, and the squeezed timeline."""
         last, generation = store.last_number(), (store.generation(), store.horizon())
         is_known = self._whole is not None and generation == self._generation and last == self._whole.last_number
-        if not is_known or (self._left_out and first != self._first):
-            self._first = first
+        if is_known and first != self._first and len(self._listed) < len(self._captured):
+            self._listed = self._chosen(first)
+            is_known = all(table_id in self._made for table_id in self._listed)
+        self._first = first
+        if not is_known:
             if generation != self._generation:
                 self._made.clear()
             with _without_garbage(is_large=last > _MANY):
-                self._made, self._whole = self._read(store)
+                self._whole = self._read(store)
             self._generation = generation
-        return [(table_id, facts, blob) for table_id, (_, facts, blob) in self._made.items()]
+        return [(table_id, *self._made[table_id][1:]) for table_id in self._listed]
 
-    def _read(self, store: Store) -> tuple[dict[int, tuple[int, dict[str, Any], str]], HistoryFacts]:
+    def _read(self, store: Store) -> HistoryFacts:
         """The history is large once its versions were read, and goes again."""
         history = store.history()
-        return dict(self._timelines(history)), HistoryFacts.of(history)
+        facts = HistoryFacts.of(history)
+        self._captured = tuple(
+            (str(names[-1]), number, table_id)
+            for table_id, number, names in history.changed()
+            if any(map(self._config.source.tables, names))
+        )
+        self._listed = self._chosen(self._first)
+        made = dict(self._timelines(history))
+        # Tables are behind now and then: those that are not listed any more will be, and are as they were unless the history grew.
+        is_same = self._whole is not None and self._whole.last_number == facts.last_number
+        self._made = {**self._made, **made} if is_same and len(self._made) < _KEPT * len(made) else made
+        return facts
 
     def _timelines(self, history: History) -> Iterator[tuple[int, tuple[int, dict[str, Any], str]]]:
         authors = Authors(history.tables)
         origin = history.first_number
-        for table_id in history.table_ids if self._most is None else self._chosen(history, self._most):
+        for table_id in self._listed:
             versions = history.read_versions(table_id)
-            if not versions or not any(map(self._config.source.tables, {version.name for version in versions})):
-                continue
             mark = hash((origin, tuple(version.number for version in versions)))
             held = self._made.get(table_id)
             yield table_id, held if held is not None and held[0] == mark else (mark, *_made(versions, authors))
 
-    def _chosen(self, history: History, most: int) -> list[int]:
-        """Ids of the captured tables that are listed, ascending."""
-        captured = [
-            (str(names[-1]) in self._first, number, table_id)
-            for table_id, number, names in history.changed()
-            if any(map(self._config.source.tables, names))
-        ]
-        self._left_out = max(0, len(captured) - most)
+    def _chosen(self, first: frozenset[str]) -> list[int]:
+        """Ids of the captured tables that are listed, ascending; those of the names *first* in any case."""
+        most = len(self._captured) if self._most is None else self._most
+        captured = ((name in first, number, table_id) for name, number, table_id in self._captured)
         return sorted(table_id for _, _, table_id in nlargest(most, captured))
 
 

@@ -214,6 +214,47 @@ def test_of_many_tables_those_are_listed_that_are_not_up_to_date_and_those_that_
     assert 7 == quiet["cut"]["targets"]
 
 
+def test_a_table_that_is_behind_again_is_listed_without_another_look_at_the_history(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = load_config(_config(tmp_path))
+    page = Page(config, most=2)
+    looks: list[int] = []
+    read = Store.history
+
+    def counted(store: Store) -> History:
+        looks.append(1)
+        return read(store)
+
+    monkeypatch.setattr(Store, "history", counted)
+
+    def listed(*behind: int) -> list[tuple[str, int]]:
+        """The tables that the page lists, and how many versions each has."""
+        targets = [_target(f"shop.t{i}", f"{tmp_path}/lake/shop_t{i}") for i in range(1, 7)]
+        for i in behind:
+            targets[i - 1]["plan"] -= 1
+        data, _ = _read(page.html(store, state | {"targets": targets}))
+        return [(each["name"], each["versions"]) for each in data["tables"]]
+
+    with closing(Store.open(config.history.store)) as store:
+        store.record([capture(*(create(i, f"t{i}", "a", first=i) for i in range(1, 7)))], position(f"{A}:1"))
+        state = connector_state(config, store)
+        looks.clear()
+        quiet = listed()
+        first = [listed(1), listed(2)]
+        assert 3 == len(looks)
+        again = [listed(1), listed(2), listed(1, 2)]
+        assert 3 == len(looks)
+        renamed = statement(2, f"{A}:2", RenameColumn(table=table("t1"), column_id=1, old="a", new="b"))
+        store.record([renamed], position(f"{A}:1-2"))
+        grown = [listed(2), listed(1)]
+
+    assert [("shop.t5", 1), ("shop.t6", 1)] == quiet
+    assert [[("shop.t1", 1), ("shop.t6", 1)], [("shop.t2", 1), ("shop.t6", 1)]] == first == again[:2]
+    assert [("shop.t1", 1), ("shop.t2", 1)] == again[2]
+    assert [[("shop.t1", 2), ("shop.t2", 1)], [("shop.t1", 2), ("shop.t6", 1)]] == grown
+
+
 def test_what_changed_last_is_told_without_its_versions() -> None:
     log = random_log(Random(9), 40)
     history = History.of(log.entries)
