@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from connectors.tracking.tracker import Tracker
     from historian.plans.plans import Plan
 
-__all__ = ["FIRST_BYTES", "PlansAhead", "pause"]
+__all__ = ["FIRST_BYTES", "PlansAhead", "Silence", "pause", "rest"]
 
 _log = logging.getLogger(__name__)
 _POLL_S = 1.0
+_LOOK_S, _LONGEST_LOOK_S = 5.0, 60.0
 FIRST_BYTES = 32_000_000
 """Of log in a run's first plan at most. Until that is scanned there is nothing to write, so the sizes of the first plans double up to the limit."""
 
@@ -41,6 +42,42 @@ def pause(
     while (left_s := until_s - clock_s()) > 0:
         if wait(min(left_s, _POLL_S)) or (left_s > _POLL_S and is_enough()):
             return
+
+
+class Silence:
+    """How long a log that is silent is believed to be so: longer behind each look that found nothing. A server that has gone away in silence is missed by then."""
+
+    def __init__(self) -> None:
+        self._next_s = _LOOK_S
+
+    def broken(self) -> None:
+        """Notes that the log went on."""
+        self._next_s = _LOOK_S
+
+    def look_in_s(self) -> float:
+        """When to ask store and source again, in seconds from now, of which each call takes one."""
+        found_s, self._next_s = self._next_s, min(4 * self._next_s, _LONGEST_LOOK_S)
+        return found_s
+
+
+def rest(
+    rest_s: float,
+    *,
+    longest_s: float,
+    wait: Callable[[float], bool],
+    is_wanted: Callable[[], bool],
+    clock_s: Callable[[], float] = time.monotonic,
+) -> None:
+    """Waits *rest_s* seconds for a log to go on.
+
+    Args:
+        longest_s: of one wait. The log's next change ends it at once, but what *is_wanted* asks does not.
+        wait: for the log, so many seconds at most; true: it goes on.
+        is_wanted: whether the run has something else to do, asked behind each wait.
+    """
+    until_s, wait_s = clock_s() + rest_s, _POLL_S
+    while not wait(wait_s) and (left_s := until_s - clock_s()) > 0 and not is_wanted():
+        wait_s = min(longest_s, left_s)
 
 
 class PlansAhead:

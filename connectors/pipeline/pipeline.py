@@ -31,7 +31,7 @@ from connectors.pipeline.idle import idle_plan
 from connectors.pipeline.lakes import check_made_here
 from connectors.pipeline.normalizing.stage import Normalizer, normalizer_of
 from connectors.pipeline.opening import make_sinks, open_store
-from connectors.pipeline.pacing import FIRST_BYTES, PlansAhead, pause
+from connectors.pipeline.pacing import FIRST_BYTES, PlansAhead, Silence, pause, rest
 from connectors.pipeline.reloading import Reloads
 from connectors.pipeline.selecting import OnExecutors
 from connectors.pipeline.signals import Stopping
@@ -67,8 +67,8 @@ _LONGEST_WAIT_S, _LONGEST_SLEEP_S = 2.0, 20.0
 
 Many quiet connectors that wake up more often keep a core busy.
 """
-_LOOK_S, _LONGEST_LOOK_S = 5.0, 60.0
-"""How long a log that is silent is believed to be so, at first and behind many looks. A server that has gone away in silence is missed by then."""
+_COPIES_S = 5.0
+"""How often the store is asked what people order of copies."""
 
 
 class Pipeline:
@@ -96,7 +96,7 @@ class Pipeline:
         self._normalizer = normalizer
         self._notes = TargetNotes(self._store, sinks)
         self._is_config_noted = False
-        self._rest_s = _LOOK_S
+        self._silence = Silence()
         self._reloads: Reloads | None = None
         self._ahead = self._plans_ahead(None, threading.Event())
         by_ranges = compares_ranges(config.sinks)
@@ -245,9 +245,8 @@ class Pipeline:
         """
         copier = self._tracker.copier
         is_due = self._tracker.doubts or (copier is not None and copier.waits)
-        # What people order of copies stands in the store.
-        rest_s = _POLL_S if is_due else self._rest_s if copier is None else _LOOK_S
-        self._rest_s = min(4 * self._rest_s, _LONGEST_LOOK_S)
+        silent_s = self._silence.look_in_s()
+        rest_s = _POLL_S if is_due else silent_s if copier is None else _COPIES_S
         if due := self._due_us():
             rest_s = min(rest_s, (min(time_us for _, time_us in due) - self._tracker.clock_us()) / 1e6)
         wake = stopping if isinstance(stopping, Stopping) else None
@@ -255,13 +254,12 @@ class Pipeline:
         longest_s, http = _LONGEST_SLEEP_S if is_woken else _LONGEST_WAIT_S, self._config.run.http
         if http is not None:  # Who is silent for longer than it lets him is told to be dead.
             longest_s = min(longest_s, http.max_silence_s / 3)
-        until_s, wait_s = time.monotonic() + rest_s, _POLL_S
-        while not self._tracker.reader.wait(end, wait_s, wake) and (left_s := until_s - time.monotonic()) > 0:
-            if stopping.is_set() or (self._reloads is not None and self._reloads.is_wished):
-                return
+
+        def wait(for_s: float) -> bool:
             self._observer.waits(waiting_bytes)
-            # The log's next change ends a wait at once, but the run's end and its wishes do not.
-            wait_s = min(longest_s, left_s)
+            return self._tracker.reader.wait(end, for_s, wake)
+
+        rest(rest_s, longest_s=longest_s, wait=wait, is_wanted=lambda: stopping.is_set() or self._is_wished())
 
     def _repaired(self, number: int) -> PlannedLog | None:
         """A plan behind plan *number* with which a stopped table is compared with the source, where there is one."""
@@ -288,12 +286,16 @@ class Pipeline:
 
     def _is_enough(self, plan: Plan) -> bool:
         """Whether as much log stands behind *plan* as a plan is made of before its time, or rows can be copied, or a wish waits."""
-        if self._reloads is not None and self._reloads.is_wished:
+        if self._is_wished():
             return True
         copier = self._tracker.copier
         if copier is not None and copier.waits and copier.is_free:
             return True
         return self._tell_waiting(plan.end) >= self._config.run.batch_bytes
+
+    def _is_wished(self) -> bool:
+        """Whether the configuration is to be read again."""
+        return self._reloads is not None and self._reloads.is_wished
 
     def _tell_waiting(self, position: LogPosition) -> int:
         """How much log stands behind a position, told to who watches."""
@@ -313,7 +315,8 @@ class Pipeline:
         return [item for sink in self._sinks for item in sink.due_us().items()]
 
     def _write(self, planned: PlannedLog) -> None:
-        plan, self._rest_s = planned.plan, _LOOK_S
+        plan = planned.plan
+        self._silence.broken()
         self._lease.check()
         self._observer.planned(plan)
         written = WrittenPlan(plan=plan, stopped={})

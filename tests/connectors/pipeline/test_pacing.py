@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from connectors.pipeline.pacing import PlansAhead, pause
+from connectors.pipeline.pacing import PlansAhead, Silence, pause, rest
 from historian.errors import LeaseHeld, LogPurged, RowCorrupt
 from historian.plans.plans import PartitionRange, Plan
 from historian.positions import KAFKA, parse_position
@@ -69,6 +69,43 @@ def test_a_run_that_is_stopped_does_not_wait() -> None:
     clock.stops_at_s = 102.0
     pause(900.0, wait=clock.wait, is_enough=clock.enough_from(1e9), clock_s=lambda: clock.now_s)
     assert clock.now_s == 102.0
+
+
+def test_a_silent_log_is_asked_after_5_20_and_then_every_60_seconds_until_it_goes_on() -> None:
+    silence = Silence()
+    silent_s = [silence.look_in_s() for _ in range(5)]
+    silence.broken()
+
+    assert [5, 20, 60, 60, 60] == silent_s
+    assert [5, 20] == [silence.look_in_s() for _ in range(2)]
+
+
+@pytest.mark.parametrize(
+    "rest_s, goes_on_s, wanted_s, ends_s, waits_s",
+    [
+        (5, 1e9, 1e9, 105, [1, 4]),
+        (60, 1e9, 1e9, 160, [1, 20, 20, 19]),
+        (0.5, 1e9, 1e9, 101, [1]),
+        (60, 110, 1e9, 110, [1, 20]),
+        (60, 1e9, 110, 121, [1, 20]),
+        (60, 100.5, 1e9, 100.5, [1]),
+    ],
+    ids=["short", "long", "due", "the_log_goes_on", "a_wish", "soon"],
+)
+def test_a_rest_ends_at_its_time_where_the_log_goes_on_or_behind_a_wait_for_a_wish(
+    rest_s: float, goes_on_s: float, wanted_s: float, ends_s: float, waits_s: list[float]
+) -> None:
+    clock, waited_s = _Clock(), []
+
+    def wait(for_s: float) -> bool:
+        waited_s.append(for_s)
+        goes_on = clock.now_s + for_s >= goes_on_s
+        clock.now_s = min(clock.now_s + for_s, goes_on_s)
+        return goes_on
+
+    rest(rest_s, longest_s=20.0, wait=wait, is_wanted=lambda: clock.now_s >= wanted_s, clock_s=lambda: clock.now_s)
+
+    assert (ends_s, waits_s) == (clock.now_s, waited_s)
 
 
 class Planned(str):

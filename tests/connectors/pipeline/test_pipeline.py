@@ -16,7 +16,7 @@ import pytest
 from connectors.config import PipelineConfig, load_config
 from connectors.monitoring.observer import on_written
 from connectors.pipeline import pipeline
-from connectors.pipeline.pacing import PlansAhead
+from connectors.pipeline.pacing import PlansAhead, Silence
 from connectors.pipeline.pipeline import Pipeline
 from connectors.readers.binlog.files_reader import BinlogFilesReader
 from connectors.tracking.tracker import Tracker
@@ -184,8 +184,7 @@ def test_a_source_that_is_silent_is_believed_for_a_while_and_the_run_hears_that_
     made = Tracker.plan_after
     monkeypatch.setattr(BinlogFilesReader, "wait", wait)
     monkeypatch.setattr(Tracker, "plan_after", plan_after)
-    monkeypatch.setattr(pipeline, "_LOOK_S", 10 * ENDS_S)
-    monkeypatch.setattr(pipeline, "_LONGEST_LOOK_S", 10 * ENDS_S)
+    monkeypatch.setattr(Silence, "look_in_s", lambda _: 10 * ENDS_S)
 
     config = _config(tmp_path, "binlog.000001", run="{trigger: 1 ms}")
     with Pipeline.opened(config, SPARK, on_written(lambda *_: None)) as running:
