@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from connectors.spark.typed_schemas import FittingRules, TypedSchema, last_schema, remember, remembered, schema_of
+from connectors.spark.typed_schemas import FittingRules, TypedSchema, last_schema, remembered, schema_of
 from connectors.spark.typed_tables import TypedTable
 from historian.errors import ConfigError, PositionError, UnknownTable
 from historian.history.prefix import behind
@@ -43,20 +43,17 @@ def table_of_range(options: SourceOptions, tracker: Tracker, *, begin: int) -> T
 
 
 def stream_table(options: SourceOptions, tracker: Tracker) -> TypedTable:
-    """The table of a stream under the schema that is remembered under its name; the first time it is chosen.
+    """The table of a stream under the schema that is remembered under its name; until the stream first starts it is chosen.
 
     That is the schema at the log's present end, or the last one before it that all rows until then can be carried to. The
-    log is tracked up to there, in the plans that the stream begins with.
+    log is tracked up to there, in the plans that the stream begins with. Nothing is remembered: Spark may want a batch.
     """
-    name = options.name or ""
-    held = remembered(tracker.store, name)
+    held = remembered(tracker.store, options.name or "")
     if held:
         return typed(options, held[-1])
     tracker.catch_up(limit_bytes=options.batch_bytes())
     begin = tracker.history.first_number if options.after_plan == 0 else tracker.stored(options.after_plan).version
-    chosen = typed(options, _chosen(options, tracker, begin=begin, carries_all=True))
-    remember(tracker.store, name, chosen.schema_of, after=0)
-    return chosen
+    return typed(options, _chosen(options, tracker, begin=begin, carries_all=True))
 
 
 def schema_position(text: str, tracker: Tracker) -> LogPosition:

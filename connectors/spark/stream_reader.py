@@ -144,12 +144,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         raise typed.stop(version, why, next_step=_GO_ON)
 
     def _check_current(self) -> None:
-        """Refuses a stream that was loaded before the schema changed that its name stands for."""
+        """Refuses a stream that was loaded before the schema changed that its name stands for; at its first start the name gets one."""
         typed = self._typed
         if self._is_current or typed is None:
             return
         held = remembered(self.tracker.store, self._options.name or "")
-        if held and held[-1] != typed.schema_of:
+        if not held:
+            remember(self.tracker.store, self._options.name or "", typed.schema_of, after=0)
+        elif held[-1] != typed.schema_of:
             raise TableStopped(
                 "the stream was loaded under an earlier schema than its name stands for",
                 where=f"{typed.schema_of.snapshot.name}, stream {self._options.name}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,22 @@ def test_an_option_of_the_other_way_to_read_is_refused(key: str, is_stream: bool
 
     with pytest.raises(ConfigError, match=rf"only @ \$\.{key} \({instead}\)"):
         _ = source.streamReader(StructType()) if is_stream else source.reader(StructType())
+
+
+def test_the_name_of_a_stream_gets_its_schema_when_the_stream_starts_and_from_no_batch(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/s.db"
+    options = {"config_text": OF_RECORDING, "table": "shop.coupons", "name": "coupons", "store": store}
+    source = HistorianSource(options)
+    schema = source.schema()
+    with pytest.raises(ConfigError, match="a batch has none"):
+        source.reader(schema)
+    with closing(Store.open(store)) as opened:
+        assert opened.stream("coupons") is None
+
+        stream = source.streamReader(schema)
+        stream.latestOffset(stream.initialOffset(), stream.getDefaultReadLimit())
+        stream.stop()
+        assert opened.stream("coupons") is not None
 
 
 @pytest.mark.parametrize("place", ["3e11fa47-71ca-11e1-9e33-c80aa9429562:4", "binlog.000009:4"])
