@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-__all__ = ["column_encodings", "packed_columns"]
+__all__ = ["PAGES", "column_encodings", "packed_columns"]
 
 _PACKED = "DELTA_BINARY_PACKED"
 _RUNS = 8
@@ -19,6 +21,15 @@ _BLOCK, _MINIBLOCK, _GROUP = 128, 32, 8
 _RUN_ROWS = 2 * _BLOCK + 1
 _DIGITS = 18
 """Decimals up to these are integers in files. Larger ones are bytes, and would be smaller as DELTA_BYTE_ARRAY, which Polars 2.1 does not read of them."""
+
+PAGES: dict[str, Any] = (
+    {"max_rows_per_page": 1 << 17} if "max_rows_per_page" in inspect.signature(pq.ParquetWriter).parameters else {}
+)
+"""How large pages are, as arguments of :class:`pyarrow.parquet.ParquetWriter`.
+
+Each page is compressed alone, which takes time and room of its own. Of 20,000 rows, as newer Arrow ends them, packed columns have a few hundred bytes; older
+Arrow ends pages by their size alone.
+"""
 
 _Longs = npt.NDArray[np.int64]
 
