@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-__all__ = ["column_encodings", "packed_columns"]
+__all__ = ["PAGES", "column_encodings", "packed_columns"]
 
 _PACKED = "DELTA_BINARY_PACKED"
 _RUNS = 8
@@ -19,6 +21,15 @@ _BLOCK, _MINIBLOCK, _GROUP = 128, 32, 8
 _RUN_ROWS = 2 * _BLOCK + 1
 _DIGITS = 18
 """Decimals up to these are integers in files. Larger ones are bytes, and would be smaller as DELTA_BYTE_ARRAY, which Polars 2.1 does not read of them."""
+
+PAGES: dict[str, Any] = (
+    {"max_rows_per_page": 1 << 17} if "max_rows_per_page" in inspect.signature(pq.ParquetWriter).parameters else {}
+)
+"""How large pages are, as arguments of :class:`pyarrow.parquet.ParquetWriter`.
+
+Each page is compressed alone, which takes time and room of its own. Of 20,000 rows, as newer Arrow ends them, packed columns have a few hundred bytes; older
+Arrow ends pages by their size alone.
+"""
 
 _Longs = npt.NDArray[np.int64]
 
@@ -49,7 +60,8 @@ def packed_columns(rows: pa.RecordBatch) -> list[str]:
 
 def _is_packed(column: pa.Array, kind: pa.DataType) -> bool:
     starts = sorted({int(start) for start in np.linspace(0, max(0, len(column) - _RUN_ROWS), _RUNS)})
-    runs = [_longs(pc.drop_null(column.slice(start, _RUN_ROWS))) for start in starts]
+    parts = [column.slice(start, _RUN_ROWS) for start in starts]
+    runs = [_longs(pc.drop_null(part) if part.null_count else part) for part in parts]
     runs = [run for run in runs if len(run) > _BLOCK]
     if not runs:
         return False
@@ -57,24 +69,27 @@ def _is_packed(column: pa.Array, kind: pa.DataType) -> bool:
     distinct = len(np.unique(values))
     width = 8 * (kind.bit_width // 8 if not pa.types.is_decimal(kind) else 8)
     if distinct > len(values) // 2:
-        return bool(np.mean([_difference_bits(run) for run in runs]) < width * 3 / 4)
-    index_bits = max(1, (distinct - 1).bit_length()) * np.mean([_unlike(run) for run in runs])
-    return bool(np.mean([_difference_bits(run) for run in runs]) < index_bits)
+        return _difference_bits(runs) < width * 3 / 4
+    return _difference_bits(runs) < max(1, (distinct - 1).bit_length()) * _unlike(runs)
 
 
-def _difference_bits(run: _Longs) -> float:
+def _difference_bits(runs: Sequence[_Longs]) -> float:
     """Bits a value takes as the difference from the one before it."""
-    differences = np.diff(run)
-    blocks = differences[: len(differences) // _BLOCK * _BLOCK].reshape(-1, _BLOCK)
+    blocks = _whole([run[1:] - run[:-1] for run in runs], _BLOCK)
     above = (blocks - blocks.min(axis=1, keepdims=True)).view(np.uint64)
     greatest = above.reshape(-1, _MINIBLOCK).max(axis=1)
     return float(np.ceil(np.log2(greatest.astype(np.float64) + 1)).mean())
 
 
-def _unlike(run: _Longs) -> float:
+def _unlike(runs: Sequence[_Longs]) -> float:
     """The share of groups that are not one value."""
-    groups = run[: len(run) // _GROUP * _GROUP].reshape(-1, _GROUP)
+    groups = _whole(runs, _GROUP)
     return float((groups != groups[:, :1]).any(axis=1).mean())
+
+
+def _whole(runs: Sequence[_Longs], size: int) -> _Longs:
+    """All whole groups of so many values, a row each. Of many runs at once, since a call of numpy takes longer than a run."""
+    return np.concatenate([run[: len(run) // size * size] for run in runs]).reshape(-1, size)
 
 
 def _is_integer(kind: pa.DataType) -> bool:

@@ -26,7 +26,7 @@ from sinks.delta.log.commits import DataFile
 from sinks.delta.log.statistics import file_statistics
 from sinks.rows.intervals import Added, IntervalRows
 from sinks.rows.key_ranges import KeyRanges
-from sinks.rows.packing import column_encodings
+from sinks.rows.packing import PAGES, column_encodings
 from sinks.rows.shapes import NetRows, changelog_rows
 from sinks.rows.variant import fitted
 
@@ -215,6 +215,7 @@ class FileWriter:
                 dictionary_pagesize_limit=_DICTIONARY_BYTES,
                 store_decimal_as_integer=True,
                 metadata_collector=self._footers,
+                **PAGES,
                 **column_encodings(rows),
             )
 

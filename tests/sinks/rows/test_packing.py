@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sinks.rows.packing import column_encodings, packed_columns
+from sinks.rows.packing import PAGES, column_encodings, packed_columns
 from sinks.rows.variant import VARIANT
 
 COUNT = 3000
@@ -102,3 +102,23 @@ def test_a_file_with_packed_columns_has_every_value_and_dictionaries_for_the_res
     assert "DELTA_BINARY_PACKED" in encodings.pop("n")
     assert {"status", "shape.metadata", "shape.value", "names.list.element"} == encodings.keys()
     assert all("RLE_DICTIONARY" in each for each in encodings.values())
+
+
+def test_packed_columns_are_few_pages() -> None:
+    rows = pa.table({"n": np.arange(1 << 17)})
+    stream = io.BytesIO()
+    with pq.ParquetWriter(
+        stream, rows.schema, use_dictionary=False, column_encoding={"n": "DELTA_BINARY_PACKED"}, **PAGES
+    ) as writer:
+        writer.write_table(rows)
+
+    # Each page begins with a header of its own.
+    assert 1 == stream.getvalue().count(_page_header(rows.num_rows))
+
+
+def _page_header(rows: int) -> bytes:
+    """How the header of a page of so many values says that, in Thrift's compact protocol."""
+    number, said = 2 * rows, b""
+    while number > 127:
+        number, said = number >> 7, said + bytes([number & 127 | 128])
+    return b"\x15" + said + bytes([number])
