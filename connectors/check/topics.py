@@ -13,7 +13,8 @@ from connectors.config import KafkaSource, PipelineConfig
 from connectors.readers.kafka.administration import Administration
 from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.client import Client
-from connectors.readers.kafka.decoders import decoder_of, writers_of
+from connectors.readers.kafka.decoders import decoder_for, writers_of
+from connectors.readers.kafka.keyed.deletes import DeletesElsewhere
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.messages.partitions import Partition
 from connectors.readers.kafka.messages.sniffing import is_envelope, likely_formats
@@ -57,6 +58,13 @@ def topic_checks(source: KafkaSource) -> Iterator[CheckResult]:
                 "kafka-acls --add --allow-principal ... --operation READ --topic ...",
             )
             return
+        if client.settings.ignores_tombstones and (compacted := Administration(client).compacted()):
+            yield warning(
+                "tombstones",
+                f"{', '.join(compacted)}: compaction may leave of a delete the message without a value alone, which is ignored",
+                "deletes that compaction keeps, or topics that are not compacted",
+                "set delete.tombstone.handling.mode=rewrite of the transform, which writes no messages without a value, or cleanup.policy=delete of the topics",
+            )
         writers = writers_of(source.registry)
         try:
             yield from _registry(writers)
@@ -113,15 +121,9 @@ def _format(
     seen: list[tuple[bytes | None, bytes | None]] = []
     rows: list[tuple[bytes | None, bytes | None]] = []
     has_envelopes = False
+    elsewhere: DeletesElsewhere | None = None
     for partition in islice(partitions, _PARTITIONS):
-        decoder = decoder_of(
-            source.format,
-            writers=writers,
-            topic=partition[0],
-            modes=source.modes,
-            message_schema=client.settings.message_schema,
-            schema_topic=source.schema_topic,
-        )
+        decoder = decoder_for(client.settings, partition[0], writers)
         low, high = client.bounds(partition)
         for message in client.first_messages({partition: (low, high)}, _SNIFFED):
             where = f"{partition[0]}:{partition[1]}:{message.offset()}"
@@ -131,6 +133,9 @@ def _format(
                 found = decoder.events(message.key(), message.value(), where)
             except UnsupportedEvent as error:
                 unread.append(error)
+                continue
+            except DeletesElsewhere as error:
+                elsewhere = error
                 continue
             changes = [event for event in found if isinstance(event, Event)]
             tables.update(str(event.table) for event in changes)
@@ -142,6 +147,11 @@ def _format(
             "format", "no messages yet", f"messages of the format {source.format}", "nothing, if they come later"
         )
         return
+    if elsewhere is not None:
+        # No failure: a run may begin behind that row.
+        yield warning(
+            "tombstones", str(elsewhere), "rows whose deletes are where source.tombstones says", elsewhere.next_step
+        )
     other = "" if source.format in (likely := likely_formats(seen)) or not likely else ", ".join(likely)
     if unread:
         keeps = source.unreadable == DEAD_LETTER

@@ -128,6 +128,7 @@ def revision(config: PipelineConfig) -> str:
                 *([source.time_zone] if source.time_zone != "UTC" else []),
                 *([source.modes] if source.modes != DEFAULT_MODES else []),
                 *([] if source.normalize is None else [("normalize", source.normalize.patterns)]),
+                *([] if source.tombstones == "delete" else [("tombstones", source.tombstones)]),
             ]
         ),
         *config.types.rules,

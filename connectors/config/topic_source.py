@@ -6,7 +6,15 @@ import re
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from connectors.config import settings
 from connectors.config.filters import TableFilter, check_pattern
@@ -38,6 +46,9 @@ _BY_MODES = ("debezium_json_schemaless", "debezium_unwrapped")
 
 _WITH_SCHEMA_TOPIC = ("debezium_json", "debezium_avro", "debezium_json_schema", "debezium_json_schemaless")
 """Formats whose producer may write changes of schemas to a topic of their own."""
+
+_BY_TOMBSTONES = ("json_upsert", "avro_upsert")
+"""Formats whose deletes are messages without a value, and nothing else."""
 
 _WITH_BINARY = ("debezium_json", "debezium_avro", "debezium_json_schema")
 """Formats with a schema, which has text where bytes are written as text."""
@@ -262,10 +273,25 @@ class KafkaDocument(Model):
         default=None,
         description="Where that state is kept, a directory or URL; by default `historian_state` in the first Delta lake.",
     )
+    tombstones: Literal["delete", "ignore"] = Field(
+        default="delete",
+        description="What a message without a value says, in `debezium_unwrapped`, `json_upsert` and `avro_upsert`. `delete` (default): the row under "
+        "its key is gone, of the table that the topic names. `ignore`, of `debezium_unwrapped` alone: nothing, as deletes have rows with `__deleted`.",
+    )
     unreadable: Literal["fail", "dead_letter"] = Field(
         default="fail",
         description="Messages that cannot be read. `fail` (default): the run ends with an error that names the first one. `dead_letter`: they are counted, and stand in `historian_dead_letters` with their bytes.",
     )
+
+    @field_validator("tombstones")
+    @classmethod
+    def _tombstones(cls, tombstones: str, info: ValidationInfo) -> str:
+        form = info.data.get("format")
+        if form not in (*_BY_TOMBSTONES, "debezium_unwrapped", None):
+            raise ValueError(f"format {form} tells deletes otherwise: leave tombstones out")
+        if tombstones == "ignore" and form in _BY_TOMBSTONES:
+            raise ValueError(f"format {form} has no other deletes than messages without a value: they would be lost")
+        return tombstones
 
     @model_validator(mode="after")
     def _registry(self) -> KafkaDocument:
@@ -313,4 +339,5 @@ class KafkaDocument(Model):
             group=self.group,
             normalize=TableFilter(_patterns(self.normalize)) if self.normalize else None,
             state=self.state,
+            tombstones=self.tombstones,
         )

@@ -366,10 +366,8 @@ class PartitionedLog(Protocol):
             scan's own.
         marks: asked by a scan how far those partitions have come in the source's log by its start that have messages; None: nobody knows.
         holds: asked by a scan whether the history has a table of that name now, with these columns and maybe others; None: nobody knows.
-        delivered: asked by a scan which tables partitions, as ``TOPIC:PARTITION``, have had rows of so far; None: nobody knows.
     """
 
     stated: Callable[[], Iterable[tuple[int, str]]] | None
     marks: Callable[[Collection[str]], SourceMarks] | None
     holds: Callable[[TableName, Collection[str]], bool] | None
-    delivered: Callable[[], Iterable[tuple[str, TableName]]] | None

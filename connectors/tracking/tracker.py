@@ -27,7 +27,7 @@ from connectors.tracking.prepared_transactions import WalkedXa, attached, find_p
 from connectors.tracking.ranges import cut_ranges, range_bytes_between
 from connectors.tracking.scope import filter_text, is_noted, place_at_end, stops_by_filter
 from connectors.tracking.topics.met_schemas import MetSchemas
-from connectors.tracking.topics.statement_times import tell_delivered, tell_statements
+from connectors.tracking.topics.statement_times import tell_statements
 from connectors.tracking.type_options import check_type_options, ranges_with_type_options
 from connectors.tracking.walk import Walk
 from historian.errors import StoreError
@@ -119,7 +119,6 @@ class Tracker:
         self.copier: Copier | None = None
         self.event_time_us = 0
         tell_statements(reader, lambda: self.history)
-        tell_delivered(reader, lambda: self.history, store)
 
     @contextmanager
     def _marked(self) -> Iterator[None]:

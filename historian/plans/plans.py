@@ -152,6 +152,7 @@ class PartitionRange:
         passed_over: how many messages are no rows, by kind; :data:`UNREADABLE` are those that cannot be read. :data:`LATE` and
             :data:`DOUBTFUL` ones have rows.
         repeated: offsets of messages that came before, which are passed over: from one up to and without another one, ascending.
+        ignores_tombstones: messages without a value change nothing, in formats where they may be deletes.
     """
 
     topic: str
@@ -162,6 +163,7 @@ class PartitionRange:
     passages: tuple[Passage, ...] = ()
     passed_over: tuple[tuple[str, int], ...] = ()
     repeated: tuple[tuple[int, int], ...] = ()
+    ignores_tombstones: bool = False
 
     @property
     def unread(self) -> int:

@@ -30,6 +30,7 @@ AREAS: Mapping[str, tuple[str, ...]] = {
         "integration/test_postgresql_topics.py",
         "integration/test_statements_among_rows.py",
         "integration/test_topic_formats.py",
+        "integration/test_topic_tombstones.py",
         "integration/test_topics_checked.py",
         "sinks/delta/keyed",
     ),

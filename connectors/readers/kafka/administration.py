@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +85,23 @@ class Administration:
 
     def kept(self) -> dict[str, Kept]:
         """By topic how long what is sent can be read at least; none of topics that keep all, or of which the brokers do not tell."""
+        found: dict[str, Kept] = {}
+        for topic, told in self._settings():
+            limits = [
+                Kept(hours=kept_ms / 3_600_000, what=what, setting=name)
+                for word, name, what in _LIMITS
+                if word in told["cleanup.policy"] and (kept_ms := int(told[name] or -1)) > 0
+            ]
+            if limits:
+                found[topic] = min(limits, key=lambda each: each.hours)
+        return found
+
+    def compacted(self) -> tuple[str, ...]:
+        """Topics that keep the last message of each key, as far as the brokers tell."""
+        return tuple(sorted(topic for topic, told in self._settings() if "compact" in told["cleanup.policy"]))
+
+    def _settings(self) -> Iterator[tuple[str, Mapping[str, str]]]:
+        """Of each topic what it is set to, as far as the brokers tell."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]  # as above
 
@@ -93,21 +110,12 @@ class Administration:
                 [ConfigResource(ResourceType.TOPIC, topic) for topic in topics], request_timeout=_ASK_S
             )
         )
-        found: dict[str, Kept] = {}
         for resource, future in asked.items():
             try:
                 told = future.result()
             except KafkaException:
                 continue  # describing may be forbidden where reading is not
-            policy = str(told["cleanup.policy"].value)
-            limits = [
-                Kept(hours=kept_ms / 3_600_000, what=what, setting=name)
-                for word, name, what in _LIMITS
-                if word in policy and (kept_ms := int(told[name].value or -1)) > 0
-            ]
-            if limits:
-                found[resource.name] = min(limits, key=lambda each: each.hours)
-        return found
+            yield resource.name, {name: str(each.value or "") for name, each in told.items()}
 
     def _told(self, ask: Callable[[AdminClient, list[str]], Mapping[Any, Future[Any]]]) -> Mapping[Any, Future[Any]]:
         """What *ask* gives for all topics; nothing where there is none yet."""

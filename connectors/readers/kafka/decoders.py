@@ -19,6 +19,7 @@ from connectors.readers.kafka.debezium.schema_changes import (
 from connectors.readers.kafka.formats.decoder import FlatDecoder
 from connectors.readers.kafka.formats.tables import FLAT_FORMATS
 from connectors.readers.kafka.json_schema.events import JsonSchemaEvents
+from connectors.readers.kafka.keyed.deletes import TOMBSTONES_DELETE, Deletes
 from connectors.readers.kafka.keyed.formats import KEYED_FORMATS, KeyedFormat
 from connectors.readers.kafka.keyed.rows import KeyedRows
 from connectors.readers.kafka.messages.events import Conventions, Decoder
@@ -66,6 +67,7 @@ class _Asked:
     topic: str
     modes: DebeziumModes
     message_schema: str
+    deletes: Deletes = TOMBSTONES_DELETE
 
     def registered(self, name: str) -> Writers:
         """The writers of a format that needs them."""
@@ -100,6 +102,7 @@ def _keyed(name: str, form: KeyedFormat) -> Callable[[_Asked], Decoder]:
             writers=writers,
             tells=asked.tells,
             unavailable=asked.modes.unavailable,
+            deletes=asked.deletes,
         )
 
     return make
@@ -175,23 +178,27 @@ def decoder_of(
         schema_topic: that has changes of schemas in the place of rows; "": none has.
     """
     asked = _Asked(zone=zone, tells=tells, writers=writers, topic=topic, modes=modes, message_schema=message_schema)
-    if topic and topic == schema_topic:
-        return SchemaChanges(_SCHEMA_CHANGES[name](asked))
-    return _MAKE[name](asked)
+    return _decoder(name, asked, schema_topic)
 
 
 def decoder_for(settings: KafkaSettings, topic: str, writers: Writers | None, *, tells: bool = True) -> Decoder:
     """A decoder of messages of *topic*, as *settings* have it; the rest as of :func:`decoder_of`."""
-    return decoder_of(
-        settings.format,
+    asked = _Asked(
         zone=settings.zone,
         tells=tells,
         writers=writers,
         topic=topic,
         modes=settings.modes,
         message_schema=settings.message_schema,
-        schema_topic=settings.schema_topic,
+        deletes=Deletes(ignores_tombstones=settings.ignores_tombstones, normalized=settings.normalized),
     )
+    return _decoder(settings.format, asked, settings.schema_topic)
+
+
+def _decoder(name: str, asked: _Asked, schema_topic: str) -> Decoder:
+    if asked.topic and asked.topic == schema_topic:
+        return SchemaChanges(_SCHEMA_CHANGES[name](asked))
+    return _MAKE[name](asked)
 
 
 def writers_of(registry: RegistrySettings | None) -> Writers | None:
@@ -242,9 +249,8 @@ def sent_of(name: str, writers: Writers | None) -> Sent:
 
 
 def looks_back(name: str) -> bool:
-    """Whether messages of the format *name* are read by the one before them: it may be a watermark, or say of which table a delete is."""
-    keyed = KEYED_FORMATS.get(name)
-    return name in _WITH_WATERMARKS or (keyed is not None and bool(keyed.table))
+    """Whether messages of the format *name* are read by the one before them, which may be a watermark."""
+    return name in _WITH_WATERMARKS
 
 
 def advice_of(name: str) -> str:

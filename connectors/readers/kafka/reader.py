@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from connectors.readers.base import (
@@ -60,7 +61,6 @@ class KafkaReader:
         self.stated: Callable[[], Iterable[tuple[int, str]]] | None = None
         self.marks: Callable[[Collection[str]], SourceMarks] | None = None
         self.holds: Callable[[TableName, Collection[str]], bool] | None = None
-        self.delivered: Callable[[], Iterable[tuple[str, TableName]]] | None = None
         self.keeps_scans = False
 
     def __getstate__(self) -> KafkaSettings:
@@ -171,8 +171,7 @@ class KafkaReader:
         marks = {} if self.marks is None else self.marks(names)
         order = SourceOrder(stated, goes_on=self.marks is not None)
         scan = TopicScan(ranges, self._settings, self._writers, marks, order, self._is_told)
-        self._tell_delivered(scan)
-        # A plan that ended with a watermark, or amid a delete and its tombstone, left it right before this one.
+        # A plan that ended with a watermark left it right before this one.
         back = int(looks_back(self._settings.format))
         wanted = {at: (max(bounds[at][0], begin - back), end) for at, (begin, end) in ranges.items() if end > begin}
         alone = {at: each for at, each in wanted.items() if self._has_statements_alone(at)}
@@ -208,15 +207,6 @@ class KafkaReader:
     def _is_told(self, told: TableColumns) -> bool:
         """Whether rows of earlier plans have told this, or a statement has."""
         return (self.holds is not None and self.holds(*told)) or told in self._told.values()
-
-    def _tell_delivered(self, scan: TopicScan) -> None:
-        """Has decoders whose messages may not name their table know which ones their partition had."""
-        from connectors.readers.kafka.keyed.rows import KeyedRows
-
-        keyed = {f"{topic}:{n}": each for (topic, n), each in scan.decoders.items() if isinstance(each, KeyedRows)}
-        for file, table in () if self.delivered is None or not keyed else self.delivered():
-            if file in keyed:
-                keyed[file].know(table)
 
     def _fill(
         self,
@@ -273,10 +263,11 @@ class KafkaReader:
         del begun  # messages are named by their offsets
         if not isinstance(planned, PartitionRange):
             raise SourceError("a range of a binlog, and a reader of topics", where=str(planned))
-        decoder = decoder_for(self._settings, planned.topic, self._writers, tells=False)
+        # What was planned is the same whatever the configuration says by now: of tombstones, and of dead letters below.
+        settings = replace(self._settings, ignores_tombstones=planned.ignores_tombstones)
+        decoder = decoder_for(settings, planned.topic, self._writers, tells=False)
         lone = self._settings.normalized or never
         maker = ChunkMaker(planned, tables, sequence=sequence, as_text=as_text, stops=stops, normalized=lone)
-        # A plan that was made with dead letters has them whatever the configuration says by now.
         keeps_unread = self._settings.keeps_unread or planned.unread > 0
         locator = locator_of(decoder, lone)
         with closing(self._batches(planned) if log is None else _own(log)) as batches:

@@ -42,10 +42,11 @@ class ScannedRanges:
 
     Args:
         ranges: of each partition the first offset, and the one behind the last.
+        ignores_tombstones: as of :class:`historian.plans.plans.PartitionRange`.
     """
 
-    def __init__(self, ranges: Mapping[Partition, tuple[int, int]]) -> None:
-        self._wanted = ranges
+    def __init__(self, ranges: Mapping[Partition, tuple[int, int]], *, ignores_tombstones: bool = False) -> None:
+        self._wanted, self._ignores_tombstones = ranges, ignores_tombstones
         self._full: dict[Partition, list[PartitionRange]] = {partition: [] for partition in ranges}
         self._open = {partition: _Open(start, start) for partition, (start, _) in ranges.items()}
         self._closed: dict[Partition, _Closed] = {}
@@ -61,10 +62,6 @@ class ScannedRanges:
     def pass_over_repeat(self, partition: Partition, offset: int) -> None:
         """Leaves out a message that came before."""
         self.pass_over(partition, REPEATED)
-        self.leave_out(partition, offset)
-
-    def leave_out(self, partition: Partition, offset: int) -> None:
-        """Has nobody read a message."""
         found = self._open[partition].repeated
         if found and found[-1][1] == offset:
             found[-1] = (found[-1][0], offset + 1)
@@ -135,4 +132,5 @@ class ScannedRanges:
             bytes_read=at.size_bytes,
             passed_over=tuple(sorted(at.passed_over.items())),
             repeated=tuple(at.repeated),
+            ignores_tombstones=self._ignores_tombstones,
         )

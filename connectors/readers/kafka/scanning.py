@@ -17,7 +17,6 @@ from connectors.readers.kafka.decoders import (
     sent_of,
 )
 from connectors.readers.kafka.formats.decoder import FlatDecoder
-from connectors.readers.kafka.keyed.rows import KeyedRows
 from connectors.readers.kafka.located.batches import LocatedRows, interleaved, never, runs_of
 from connectors.readers.kafka.locators import scanning_locator_of
 from connectors.readers.kafka.messages.events import RowSchema, SqlEvent, Watermark
@@ -70,7 +69,7 @@ class TopicScan:
         is_told: Callable[[TableColumns], bool] = lambda _: False,
     ) -> None:
         self._ranges = ranges
-        self._read = ScannedRanges(ranges)
+        self._read = ScannedRanges(ranges, ignores_tombstones=settings.ignores_tombstones)
         self._schemas: dict[tuple[Partition, TableName], RowSchema] = {}
         self._promised_us: dict[Partition, int] = {}
         self._sent = sent_of(settings.format, writers)
@@ -79,10 +78,10 @@ class TopicScan:
             for partition in (ranges if has_source_places(settings.format) else ())
         }
         # What one partition tells bit by bit says nothing of another one, which may be further.
-        self.decoders = {partition: decoder_for(settings, partition[0], writers) for partition in ranges}
+        self._decoders = {partition: decoder_for(settings, partition[0], writers) for partition in ranges}
         self._locators = {
             partition: scanning_locator_of(decoder, settings.normalized or never)
-            for partition, decoder in self.decoders.items()
+            for partition, decoder in self._decoders.items()
         }
         self._schema_topic = settings.schema_topic
         self._order = SourceOrder() if order is None else order
@@ -152,7 +151,7 @@ class TopicScan:
 
     def _parts_between_statements(self, partition: Partition, batch: Batch) -> Iterator[Batch]:
         """*batch* as it is, or in parts where what a decoder has learned of columns counts no more."""
-        decoder, begin = self.decoders[partition], 0
+        decoder, begin = self._decoders[partition], 0
         if self._schema_topic and isinstance(decoder, FlatDecoder):
             for end in self._crossings[partition].of(batch):
                 if end > begin:
@@ -162,12 +161,10 @@ class TopicScan:
         yield batch.part(begin, len(batch))
 
     def look_back(self, partition: Partition, batch: Batch) -> None:
-        """Looks at messages before the scan's start: a watermark holds for those behind it, and a decoder knows of the last one."""
+        """Looks at messages before the scan's start, for a watermark, which holds for those behind it."""
         for key, value, offset in zip(batch.keys, batch.values, batch.offsets.tolist(), strict=True):
-            if value is None:
-                continue  # what its table is, the one before it told
             try:
-                events = self.decoders[partition].events(key, value, f"{partition[0]}:{partition[1]}:{offset}")
+                events = self._decoders[partition].events(key, value, f"{partition[0]}:{partition[1]}:{offset}")
             except UnsupportedEvent:
                 continue  # the plan before has told, or left it to the dead letters
             for event in events:
@@ -246,7 +243,7 @@ class TopicScan:
         file = f"{partition[0]}:{partition[1]}"
         place = Place(gtid=f"{file}:{offset}", file=file, offset=offset, ordinal=0)
         try:
-            events = self.decoders[partition].events(key, value, place.gtid, batch.time_us(number))
+            events = self._decoders[partition].events(key, value, place.gtid, batch.time_us(number))
         except UnsupportedEvent:
             if not self._keeps_unread:
                 raise
@@ -254,9 +251,6 @@ class TopicScan:
             return
         if not events:
             self._read.pass_over(partition, "tombstone" if value is None else "no_row")
-            if isinstance(self.decoders[partition], KeyedRows):
-                # What it is was told by the message before it, which a range may lack that begins with it.
-                self._read.leave_out(partition, offset)
         for event in events:
             if isinstance(event, Watermark):
                 self._read.pass_over(partition, "watermark")
@@ -276,7 +270,7 @@ class TopicScan:
                 self._read.pass_over(partition, LATE)
             held = self._schemas.get((partition, event.table))
             if held is not event.schema and not (event.keyed and event.schema.tells_no_more_than(held)):
-                told = self._crossings[partition].alone(event, moment_us, self.decoders[partition], key, value)
+                told = self._crossings[partition].alone(event, moment_us, self._decoders[partition], key, value)
                 self._schemas[partition, event.table] = told.schema
                 self._statements.take_schema(told, place, moment_us)
 

@@ -106,6 +106,9 @@ def test_a_start_has_one_text(tmp_path: Path, text: str, start: str) -> None:
         ("topics: [x], format: ticdc_simple_avro", "needs message_schema"),
         ("topics: [x], debezium: {decimals: string}", "format debezium_json tells how values are written"),
         ("topics: [x], format: debezium_unwrapped, debezium: {binary: utf8}", "source.debezium.binary"),
+        ("topics: [x], tombstones: delete", "leave tombstones out @ $.source.tombstones"),
+        ("topics: [x], format: json_upsert, tombstones: ignore", "they would be lost @ $.source.tombstones"),
+        ("topics: [x], format: debezium_unwrapped, tombstones: refuse", "source.tombstones"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, rest: str, problem: str) -> None:
@@ -164,6 +167,8 @@ def test_how_values_are_written_decides_what_is_read(tmp_path: Path) -> None:
 
     assert revised("") == revised(", debezium: {decimals: precise}")
     assert revised("") != revised(", debezium: {decimals: string}")
+    assert revised("") == revised(", tombstones: delete")
+    assert revised("") != revised(", tombstones: ignore")
 
 
 def test_a_placeholder_is_a_text_or_octets(tmp_path: Path) -> None:

@@ -2,5 +2,5 @@
 
 A message says what its row is from now on, and not what it was. Who knows that does not belong here.
 
-Open to other rooms: ``declared``, ``formats``, ``rows``.
+Open to other rooms: ``declared``, ``deletes``, ``formats``, ``rows``.
 """

@@ -17,20 +17,20 @@ from connectors.readers.kafka.debezium.placeholders import placeholders_of
 from connectors.readers.kafka.debezium.schemas import UNLIKE_A_SCHEMA, columns_of
 from connectors.readers.kafka.formats.schemas import UNTOLD, inferred
 from connectors.readers.kafka.keyed.declared import declared_fields
+from connectors.readers.kafka.keyed.deletes import TOMBSTONES_DELETE, Deletes
 from connectors.readers.kafka.keyed.formats import KeyedFormat
 from connectors.readers.kafka.keyed.keys import key_fields
 from connectors.readers.kafka.keyed.names import table_of
 from connectors.readers.kafka.messages.events import Conventions, Event, RowSchema
 from connectors.readers.kafka.messages.modes import DEFAULT_MODES
 from connectors.readers.kafka.messages.parsing import parsed
-from historian.errors import SourceError, UnsupportedEvent
+from historian.errors import UnsupportedEvent
 from historian.names import TableName
 
 __all__ = ["KeyedRows"]
 
 _INLINE = b'{"schema":'
 _FIRST_BYTE = b"\0"
-_MOST_REWRITTEN = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +49,9 @@ class KeyedRows:
     Args:
         topic: whose name tells the table's where no message does.
         written: how values are written without a schema.
-        tells: events say what schema their message has, where it stands in none.
+        tells: events say what schema their message has, where it stands in none, and rows are checked by *deletes*. Those that are planned were.
         unavailable: see :class:`connectors.readers.kafka.messages.modes.DebeziumModes`.
+        deletes: where they are, in formats with a mark of rows that are gone.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class KeyedRows:
         writers: Writers | None = None,
         tells: bool = True,
         unavailable: str = DEFAULT_MODES.unavailable,
+        deletes: Deletes = TOMBSTONES_DELETE,
     ) -> None:
         self._form, self._table = form, table_of(topic)
         self._written, self._writers, self._tells = written, writers, tells
@@ -69,26 +71,24 @@ class KeyedRows:
         self._schemas: dict[tuple[Hashable, ...], RowSchema] = {}
         self._inferred: dict[TableName, RowSchema] = {}
         self._last: dict[TableName, _Part] = {}
-        self._other: TableName | None = None
-        self._rewritten: dict[bytes, None] = {}
+        self._deletes = deletes
 
     def events(self, key: bytes | None, value: bytes | None, where: str, time_us: int = 0) -> tuple[Event, ...]:
         """The event of a message, see :class:`connectors.readers.kafka.messages.events.Decoder`.
 
         Raises:
             UnsupportedEvent: it is no row of the format, or has no key.
-            RegistryDown, SourceError: its schema cannot be had; or it has no table, where others tell theirs.
+            RegistryDown, DeletesElsewhere: its schema cannot be had; or it is a row of a topic whose deletes are elsewhere.
         """
-        if value is None and self._other is not None:
-            if key is not None and key in self._rewritten:
-                del self._rewritten[key]
-                return ()  # the delete was told already
-            raise self._nameless(where, self._other)
+        if value is None and self._deletes.ignores_tombstones:
+            return ()
         of_key = self._key(key, where)
         told = None if value is None else self._part(value, where)
         added = self._added({} if told is None else told.values)
         row = {**of_key.values, **({} if told is None else self._columns(told.values))}
         table = self._named(of_key, added)
+        if told is not None and self._tells and self._form.deleted:
+            self._deletes.check(table, f"{self._form.added}{self._form.deleted}", told.values, self._table, where)
         # What columns a row has that is gone, the last row of the table tells that was there.
         last = self._last.get(table) if told is None else told
         if told is not None:
@@ -96,10 +96,6 @@ class KeyedRows:
         part = last or of_key
         op = self._op(added, where, is_gone=value is None)
         is_gone = op == "d"
-        if key is not None and value is not None:
-            self._note_rewritten(key, is_gone=is_gone)
-        if value is not None:
-            self.know(table)
         after, unknown = with_known(None, row, self._placeholders) if self._form.debezium else (row, ())
         return (
             Event(
@@ -114,19 +110,6 @@ class KeyedRows:
                 unknown=() if is_gone else unknown,
             ),
         )
-
-    def know(self, table: TableName) -> None:
-        """Takes in that rows of *table* came before."""
-        if self._form.table and table != self._table:
-            self._other = table
-
-    def _note_rewritten(self, key: bytes, *, is_gone: bool) -> None:
-        """Notes deletes that have rows, whose messages without a value come next, though maybe behind those of other producers."""
-        self._rewritten.pop(key, None)
-        if is_gone and self._form.table:
-            self._rewritten[key] = None
-            if len(self._rewritten) > _MOST_REWRITTEN:
-                del self._rewritten[next(iter(self._rewritten))]
 
     # ---- parts of a message ----------------------------------------------------------------------------------------
     def _key(self, key: bytes | None, where: str) -> _Part:
@@ -226,16 +209,6 @@ class KeyedRows:
             return RowSchema(fields=found, key=names, certainty="names" if is_key else "types")
         found = columns_of({"fields": list(fields.values())}, where)
         return RowSchema(fields=found, key=names, certainty="names" if is_key else "exact")
-
-    def _nameless(self, where: str, told: TableName) -> SourceError:
-        # No dead letter: who reads a part of the topic need not see that it is one.
-        return SourceError(
-            "a message without a value does not say of which table its row is, and others do",
-            where=where,
-            expected="a row that is marked as deleted, before it",
-            found=f"a key alone, in a topic with rows of {told}",
-            next_step="have the transform rewrite deletes (delete.tombstone.handling.mode=rewrite), and the producer write its topics anew",
-        )
 
     def _unlike(self, where: str, found: str) -> UnsupportedEvent:
         return UnsupportedEvent(

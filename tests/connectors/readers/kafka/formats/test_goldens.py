@@ -12,7 +12,8 @@ of a schema in ``registry``, or JSON where it has ``json``. In a record ``{"byte
 - ``events``, in the place of all these: of each message what its decoder gives, where rows need a state of the table. An event is its
   operation ("d by key" where the key alone is told), its table, and the rows before and after it.
 
-Also there may be ``schema`` (SQL), ``time_zone``, ``debezium`` (how a connector is set), ``message_schema``, ``topic``, ``schema_topic``, and ``plans``: after how many messages a plan ends.
+Also there may be ``schema`` (SQL), ``time_zone``, ``debezium`` (how a connector is set), ``message_schema``, ``topic``, ``schema_topic``, ``tombstones``, and ``plans``: after how many messages
+a plan ends.
 ``given``: statements for those that stopped tables, each with the count of messages after which it is given, and its table. It ends a plan.
 Where null is given the table is read again from the start. ``purged``: so many messages of partition 0 are gone by then.
 """
@@ -33,7 +34,7 @@ import pytest
 
 from connectors.readers.kafka import scanned_ranges
 from connectors.readers.kafka.client import KafkaSettings
-from connectors.readers.kafka.decoders import FORMATS, decoder_of
+from connectors.readers.kafka.decoders import FORMATS, decoder_for, decoder_of
 from connectors.readers.kafka.located import batches
 from connectors.readers.kafka.locators import locator_of
 from connectors.readers.kafka.messages.batch import Batch
@@ -112,19 +113,23 @@ def shown(value: Any) -> Any:
     return str(value) if isinstance(value, Decimal) else value
 
 
+def settings_of(case: Mapping[str, Any]) -> KafkaSettings:
+    """The settings of a reader of *case*."""
+    return KafkaSettings(
+        brokers="",
+        topics=("t",),
+        format=case["format"],
+        zone=case.get("time_zone", "UTC"),
+        modes=DebeziumModes(**case.get("debezium", {})),
+        message_schema=json.dumps(case.get("message_schema", "")),
+        schema_topic=case.get("schema_topic", ""),
+        ignores_tombstones=case.get("tombstones") == "ignore",
+    )
+
+
 @contextlib.contextmanager
 def tracked(case: Mapping[str, Any], topic: Topic, url: str) -> Generator[Tracker, None, None]:
-    reader = KafkaReader(
-        KafkaSettings(
-            brokers="",
-            topics=("t",),
-            format=case["format"],
-            zone=case.get("time_zone", "UTC"),
-            modes=DebeziumModes(**case.get("debezium", {})),
-            message_schema=json.dumps(case.get("message_schema", "")),
-            schema_topic=case.get("schema_topic", ""),
-        )
-    )
+    reader = KafkaReader(settings_of(case))
     reader._client = reader._administration = topic  # type: ignore[assignment]
     reader._writers = recorded_writers(case)
     schema = catalog_of(case["schema"], flavor="mysql", where="the case") if "schema" in case else None
@@ -272,13 +277,7 @@ def test_messages_are_the_events_that_the_documentation_says(path: Path) -> None
     case = json.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
     assert case["follows"]
     topic, writers = Topic(case["messages"], case.get("registry", {})), recorded_writers(case)
-    decoder = decoder_of(
-        case["format"],
-        zone=case.get("time_zone", "UTC"),
-        writers=writers,
-        topic=case.get("topic", "t"),
-        modes=DebeziumModes(**case.get("debezium", {})),
-    )
+    decoder = decoder_for(settings_of(case), case.get("topic", "t"), writers)
 
     found = []
     for _, (key, value) in topic.waiting:
