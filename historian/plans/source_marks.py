@@ -45,7 +45,7 @@ class SourceMark:
         is_spread: rows of its transaction stand at several offsets.
         seen: the last changes that were new, in order, in base64. Of each a hash of 8 bytes, of all but when it was sent. 0: it cannot be told
             apart, or may be there twice.
-        tables: when rows changed last, by table.
+        tables: when rows changed last, by table, where messages tell no places.
     """
 
     passes: tuple[ServerPass, ...]

@@ -337,17 +337,17 @@ class TopicScan:
 
     def marks(self) -> SourceMarks:
         """How far the partitions that have messages have come in the source's log."""
-        of_tables = self._statements.table_marks(self._read.reached)
+        # What one partition tells alone has an order.
+        of_tables = self._statements.table_marks(self._read.reached) if len(self._ranges) > 1 else {}
         found: dict[str, SourceMark] = {}
-        for partition in self._ranges:
+        for partition in filter(self._read.has_messages, self._ranges):
             name, repeats = f"{partition[0]}:{partition[1]}", self._repeats.get(partition)
-            mark = None if repeats is None else repeats.mark
-            times_us = of_tables.get(partition, {})
-            if not self._read.has_messages(partition) or (mark is None and not times_us):
-                continue
-            before = self._marks.get(name, NO_PLACES).tables
-            latest_us = {each.table: each.time_us for each in before}
-            latest_us |= {table: max(us, latest_us.get(table, us)) for table, us in times_us.items()}
-            tables = tuple(TableMark(table=table, time_us=us) for table, us in sorted(latest_us.items()))
-            found[name] = replace(mark or NO_PLACES, tables=tables)
+            mark, times_us = None if repeats is None else repeats.mark, of_tables.get(partition, {})
+            if mark is None and times_us:
+                latest_us = {each.table: each.time_us for each in self._marks.get(name, NO_PLACES).tables}
+                latest_us |= {table: max(us, latest_us.get(table, us)) for table, us in times_us.items()}
+                tables = tuple(TableMark(table=table, time_us=us) for table, us in sorted(latest_us.items()))
+                mark = replace(NO_PLACES, tables=tables)
+            if mark is not None:
+                found[name] = mark
         return found

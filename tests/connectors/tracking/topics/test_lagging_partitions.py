@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from connectors.readers.kafka.located import batches as located_batches
 from databases.kafka import Kafka
 from historian.changelog.operations import Op
 from logs.lagging_topics import Found, Way, World, read
@@ -79,12 +80,12 @@ def differences_at_the_end(world: World, found: Found, mirrors: dict[int, dict[i
             yield f"{name} holds {mirror}, not {wanted}"
 
 
-def compared(way: Way, seed: int, count: int = 60) -> Found:
+def compared(way: Way, seed: int, count: int = 60, dies: float = 0.0) -> Found:
     """What plans have of a random world, which is as in the source where no table stopped."""
     numbers = random.Random(seed)
     way = replace(way, partitions=numbers.randrange(1, 5))
     world = World(numbers, way, count)
-    found = read(world, numbers)
+    found = read(world, numbers, dies=dies)
     if not found.stopped:
         assert not list(differences(world, found)), (way, seed)
     return found
@@ -130,17 +131,27 @@ def test_a_real_broker_with_partitions_that_lag(name: str, kafka: Kafka) -> None
     assert not list(differences(world, found))
 
 
+def test_who_dies_before_a_plan_is_stored_tells_rows_apart_all_the_same() -> None:
+    for seed, name in enumerate(FORMS):
+        found = compared(Way(name, grain_ms=1000), seed, 40, dies=0.4)
+
+        assert not found.stopped
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("is_limited", [False, True], ids=["with_room", "limited"])
 @pytest.mark.parametrize("statements_lag", [False, True], ids=["statements_first", "statements_lag"])
 @pytest.mark.parametrize("is_apart", [True, False], ids=["apart", "of_one_moment"])
 @pytest.mark.parametrize("name", FORMS)
-def test_many_worlds(name: str, is_apart: bool, statements_lag: bool, is_limited: bool) -> None:
+def test_many_worlds(
+    name: str, is_apart: bool, statements_lag: bool, is_limited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told = Counter[str]()
     for seed in range(1000 * SEED, 1000 * SEED + WORLDS):
         grain_ms = random.Random(seed).choice([1, 1000])
         way = Way(name, grain_ms=grain_ms, is_apart=is_apart, statements_lag=statements_lag, is_limited=is_limited)
-        told["stopped" if compared(way, seed, 80).stopped else "whole"] += 1
+        monkeypatch.setattr(located_batches, "FEWEST_LOCATED", 0 if seed % 2 else 1_000_000)
+        told["stopped" if compared(way, seed, 80, dies=0.2 * (seed % 3 == 0)).stopped else "whole"] += 1
     print(name, told)
 
     assert told["whole"]
