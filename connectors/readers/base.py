@@ -71,6 +71,7 @@ class Statement:
         apart: it stands in a partition of its own, so that its time alone says where it is among rows.
         source: where the source's log has it, as :attr:`historian.history.TimelineEntry.source`; then ``event_time_us`` follows that order.
         passed_by: partitions, as ``topic:partition``, of which a former plan has rows from behind it.
+        passed_tables: where messages tell no places: tables of which it has such rows of other partitions.
         among: as ``source``, of a statement that stands among rows of one partition; "": that is not told.
         has_place: its text names its place in the source's log, so that this alone tells whether it comes again.
     """
@@ -82,6 +83,7 @@ class Statement:
     apart: bool = False
     source: str = ""
     passed_by: frozenset[str] = frozenset()
+    passed_tables: frozenset[TableName] = frozenset()
     among: str = ""
     has_place: bool = False
 
@@ -148,6 +150,7 @@ class SchemaMet:
             columns, and of some types the name alone. "columns": all columns, and types of those that are not known otherwise, or whose
             values the known type would change. "names": some columns, and of what kind their values are.
         advice: what to do where they tell too little for a version, for people.
+        has_statements: each statement stands in this partition too, before the rows that are behind it.
     """
 
     place: Place
@@ -157,6 +160,7 @@ class SchemaMet:
     event_time_us: int
     certainty: str = "exact"
     advice: str = ""
+    has_statements: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

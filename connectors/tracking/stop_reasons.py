@@ -6,7 +6,16 @@ from historian.charsets.client_text import printable
 from historian.ddl import Resolution
 from historian.names import TableName
 
-__all__ = ["cascades", "emptied_apart", "is_parted_late", "parted_late", "renamed_out", "shown", "why_stopped"]
+__all__ = [
+    "cascades",
+    "emptied_apart",
+    "is_parted_late",
+    "parted_in_moment",
+    "parted_late",
+    "renamed_out",
+    "shown",
+    "why_stopped",
+]
 
 _SHOWN_CHARACTERS = 200
 _LATE = "a statement that parts its rows came later than rows behind it"
@@ -27,6 +36,12 @@ def emptied_apart(sql: str) -> str:
 def parted_late(sql: str) -> str:
     """The statement *sql* takes rows away, or gives them to another table, and became visible later than rows behind it."""
     return f"{_LATE}: which of them came before is not known\n  in: {shown(sql)}"
+
+
+def parted_in_moment(sql: str) -> str:
+    """The statement *sql* takes rows away, or gives them to another table, and another partition has rows of its very moment."""
+    why = "another partition has rows of the very moment of a statement that parts them"
+    return f"{why}: which of them came before is not known\n  in: {shown(sql)}"
 
 
 def is_parted_late(reason: str) -> bool:

@@ -14,7 +14,15 @@ from connectors.tracking.cascades import gets_foreign_key, logs_cascades
 from connectors.tracking.copied_rows import FindCopied, unlike_default
 from connectors.tracking.prepared_transactions import Commit, FindPrepared, PreparedSchemas
 from connectors.tracking.proven_schemas import known_until, with_transaction
-from connectors.tracking.stop_reasons import cascades, emptied_apart, parted_late, renamed_out, shown, why_stopped
+from connectors.tracking.stop_reasons import (
+    cascades,
+    emptied_apart,
+    parted_in_moment,
+    parted_late,
+    renamed_out,
+    shown,
+    why_stopped,
+)
 from connectors.tracking.table_names import TableNames, creates
 from connectors.tracking.topics.edits import edits_to
 from connectors.tracking.topics.met_schemas import MetSchemas
@@ -361,9 +369,15 @@ class Walk:
     def _schema_met(self, met: SchemaMet) -> None:
         assert self.topics is not None  # noqa: S101 - whoever walks topics gives it
         found = self.topics.table_of(met, self.catalog, self._stopped.get(met.table))
+        doubted = self.topics.doubted(met, None if found is None else found[0], self.catalog)
+        for table, sql in doubted.items():
+            self.stop(table, met.place, parted_in_moment(sql), self.reached)
         if found is None:
             return
         latest, is_late = found
+        if doubted and latest is not None:
+            self.topics.passes_over(met, latest.table_id)
+            return
         if latest is None or not self.topics.passes(met, latest, is_late=is_late):
             try:
                 whole = completed(met, latest)

@@ -49,6 +49,7 @@ __all__ = [
     "has_source_places",
     "has_statements",
     "has_statements_among_rows",
+    "has_statements_in_each",
     "looks_back",
     "sent_of",
     "writers_of",
@@ -144,6 +145,7 @@ FORMATS = tuple(_MAKE)
 """Names of all formats."""
 
 _WITH_WATERMARKS = ("ticdc_open_protocol", "ticdc_simple", "ticdc_simple_avro", "ticdc_debezium", "ticdc_canal_json")
+_IN_EACH = ("ticdc_open_protocol", "ticdc_simple", "ticdc_simple_avro", "ticdc_debezium")
 _WITH_STATEMENTS = (
     "debezium_json",
     "debezium_avro",
@@ -216,6 +218,11 @@ def has_statements_among_rows(name: str) -> bool:
     """Whether topics of rows of the format *name* have statements that change schemas."""
     flat = FLAT_FORMATS.get(name)
     return name in _WITH_WATERMARKS or (flat is not None and bool(flat.is_ddl or flat.ddl_ops))
+
+
+def has_statements_in_each(name: str) -> bool:
+    """Whether each partition of topics of the format *name* has each statement; else one partition has it."""
+    return name in _IN_EACH
 
 
 def has_source_places(name: str) -> bool:

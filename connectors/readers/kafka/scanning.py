@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from connectors.readers.kafka.decoders import (
     has_source_places,
     has_statements,
     has_statements_among_rows,
+    has_statements_in_each,
     sent_of,
 )
 from connectors.readers.kafka.formats.decoder import FlatDecoder
@@ -29,6 +31,7 @@ from connectors.readers.kafka.statements.source_order import SourceOrder
 from historian.changelog.operations import Op
 from historian.errors import UnsupportedEvent
 from historian.plans.plans import DOUBTFUL, LATE, LEAST_MESSAGE_BYTES, REPEATED, UNREADABLE, PartitionRange
+from historian.plans.source_marks import NO_PLACES, SourceMark, TableMark
 from historian.positions.places import Place
 
 if TYPE_CHECKING:
@@ -73,8 +76,9 @@ class TopicScan:
         self._schemas: dict[tuple[Partition, TableName], RowSchema] = {}
         self._promised_us: dict[Partition, int] = {}
         self._sent = sent_of(settings.format, writers)
+        self._marks = marks or {}
         self._repeats = {
-            partition: Repeats((marks or {}).get(f"{partition[0]}:{partition[1]}"), self._sent.hash_of)
+            partition: Repeats(self._placed_mark(partition), self._sent.hash_of)
             for partition in (ranges if has_source_places(settings.format) else ())
         }
         # What one partition tells bit by bit says nothing of another one, which may be further.
@@ -91,6 +95,7 @@ class TopicScan:
             payload_of=self._sent.payload,
             moves=has_statements(settings.format),
             advice=advice_of(settings.format),
+            in_each=has_statements_in_each(settings.format),
             is_told=is_told if has_statements_among_rows(settings.format) else None,
         )
         self._crossings = {at: Crossings(self._order, f"{at[0]}:{at[1]}") for at in ranges}
@@ -98,6 +103,10 @@ class TopicScan:
         self.event_time_us = 0
         self.size_bytes = self.message_count = 0
         self._most_bytes = 0
+
+    def _placed_mark(self, partition: Partition) -> SourceMark | None:
+        mark = self._marks.get(f"{partition[0]}:{partition[1]}")
+        return mark if mark is not None and mark.passes else None
 
     @property
     def found(self) -> list[tuple[int, SchemaMet | Statement]]:
@@ -322,9 +331,17 @@ class TopicScan:
 
     def marks(self) -> SourceMarks:
         """How far the partitions that have messages have come in the source's log."""
-        marks = {
-            f"{topic}:{number}": repeats.mark
-            for (topic, number), repeats in self._repeats.items()
-            if self._read.has_messages((topic, number))
-        }
-        return {partition: mark for partition, mark in marks.items() if mark is not None}
+        # What one partition tells alone has an order.
+        of_tables = self._statements.table_marks(self._read.reached) if len(self._ranges) > 1 else {}
+        found: dict[str, SourceMark] = {}
+        for partition in filter(self._read.has_messages, self._ranges):
+            name, repeats = f"{partition[0]}:{partition[1]}", self._repeats.get(partition)
+            mark, times_us = None if repeats is None else repeats.mark, of_tables.get(partition, {})
+            if mark is None and times_us:
+                latest_us = {each.table: each.time_us for each in self._marks.get(name, NO_PLACES).tables}
+                latest_us |= {table: max(us, latest_us.get(table, us)) for table, us in times_us.items()}
+                tables = tuple(TableMark(table=table, time_us=us) for table, us in sorted(latest_us.items()))
+                mark = replace(NO_PLACES, tables=tables)
+            if mark is not None:
+                found[name] = mark
+        return found

@@ -9,6 +9,8 @@ from historian.schema.edits import CreateTable, DropTable, ForgetTable, RenameTa
 from historian.schema.gaps import ResumeTable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from connectors.readers.base import SchemaMet
     from historian.history.history import History
     from historian.history.timeline import TimelineEntry
@@ -23,15 +25,20 @@ class Left:
     """A table that had a name, or rows, until a statement renamed, dropped or emptied it.
 
     Attributes:
+        number: of the statement's entry; ``statement``: its text.
         has_rows: those from before the statement go on being its rows.
         by_stop: it had stopped, so nobody reads them.
+        ends_name: no table has the name behind the statement.
         has_place: the statement's moment is that of its place in the source's log, which no row from before it shares.
     """
 
     table_id: int
+    number: int
     has_rows: bool
     place: Place
     event_time_us: int
+    statement: str = ""
+    ends_name: bool = False
     by_stop: bool = False
     has_place: bool = False
 
@@ -43,30 +50,51 @@ class FormerTables:
         self._history = history
         self._new: list[TimelineEntry] = []
         self._left: dict[TableName, list[Left]] | None = None
+        self._ended: dict[int, list[Left]] = {}
+        self._given: dict[TableName, list[tuple[int, int]]] = {}
         self._ids: dict[TableName, int] = {}
         self._stopped: dict[TableName, int] = {}
 
-    def of(self, met: SchemaMet, *, is_nobodys: bool = False) -> Left | None:
+    def of(self, met: SchemaMet, has_passed: Callable[[Left], bool]) -> Left | None:
         """The table that the row of *met* is of, where a statement that another partition brought before has ended that.
 
-        None where none has: the row is of the table that has the name now. *is_nobodys*: none has, so that a row of the very moment of a RENAME is
-        from before it.
+        None where none has: the row is of the table that has the name now. *has_passed*: whether the row's partition has met a statement before it,
+        where each partition has each statement.
         """
 
         def is_from_before(each: Left) -> bool:
-            if each.event_time_us == met.event_time_us:
-                return is_nobodys and each.has_rows and not each.has_place
+            if each.place.file == met.place.file:
+                # Behind the statement in its own partition a row is a later one, whatever its time says.
+                return met.place.offset < each.place.offset
+            if each.event_time_us == met.event_time_us and not each.has_place:
+                # Where the name was free then, no table but the former one can have the row.
+                return not has_passed(each) if met.has_statements else each.ends_name and not self._is_given(met, each)
             return each.event_time_us > met.event_time_us
 
-        return next(
-            (
-                each
-                for each in self._looked_up().get(met.table, ())
-                # Behind the statement in its own partition a row is a later one, whatever its time says.
-                if is_from_before(each) and not _stands_before(each.place, met.place)
-            ),
-            None,
-        )
+        found = next((each for each in self._looked_up().get(met.table, ()) if is_from_before(each)), None)
+        if found is None or not found.has_rows:
+            return found
+        # Under its other name it may have lost its rows since.
+        ended = self._ended.get(found.table_id, ())
+        return next((each for each in ended if each.number > found.number), found)
+
+    def of_one_moment(self, met: SchemaMet) -> list[Left]:
+        """What statements of other partitions ended at the very moment of a row of *met*, where nothing says that it is from before them, or from behind."""
+        if met.has_statements:
+            return []
+        return [
+            each
+            for each in self._looked_up().get(met.table, ())
+            if each.event_time_us == met.event_time_us
+            and not each.has_place
+            and each.place.file != met.place.file
+            and (not each.ends_name or self._is_given(met, each))
+        ]
+
+    def _is_given(self, met: SchemaMet, left: Left) -> bool:
+        """Whether the name of *left* was given again by the moment of *met*, or may have been."""
+        given = self._given.get(met.table, ())
+        return any(number >= left.number and time_us <= met.event_time_us for number, time_us in given)
 
     def stopped(self, name: TableName) -> int | None:
         """The table that had the name when its schema was no longer known, and no other has it since."""
@@ -90,6 +118,8 @@ class FormerTables:
     def _leave(self, entry: TimelineEntry, left: dict[TableName, list[Left]]) -> None:
         moved: int | None = None
         for edit in entry.edits:
+            if isinstance(edit, ForgetTable):
+                self._given.setdefault(edit.table, []).append((entry.number, entry.event_time_us))
             if isinstance(edit, CreateTable):
                 self._gets(edit.snapshot.name, edit.snapshot.table_id, entry, left)
             elif isinstance(edit, ForgetTable) and not edit.reason:
@@ -103,22 +133,35 @@ class FormerTables:
             elif isinstance(edit, ResumeTable):
                 self._resumed(edit, left)
             elif isinstance(edit, (DropTable, RenameTable, TruncateTable)) and entry.place is not None:
-                at_us, is_placed = entry.event_time_us, bool(entry.source)
-                ended = Left(edit.table_id, isinstance(edit, RenameTable), entry.place, at_us, has_place=is_placed)
+                ended = Left(
+                    edit.table_id,
+                    entry.number,
+                    isinstance(edit, RenameTable),
+                    entry.place,
+                    entry.event_time_us,
+                    statement=entry.statement,
+                    ends_name=not isinstance(edit, TruncateTable),
+                    has_place=bool(entry.source),
+                )
                 left.setdefault(edit.table, []).append(ended)
                 if isinstance(edit, RenameTable):
                     self._gets(edit.new, edit.table_id, entry, left)
+                else:
+                    self._ended.setdefault(edit.table_id, []).append(ended)
 
     def _gets(self, name: TableName, table_id: int, entry: TimelineEntry, left: dict[TableName, list[Left]]) -> None:
         """Notes that a table gets a name."""
         self._lost(name, entry, left)
         self._ids[name] = table_id
+        self._given.setdefault(name, []).append((entry.number, entry.event_time_us))
 
     def _lost(self, name: TableName, entry: TimelineEntry, left: dict[TableName, list[Left]]) -> int | None:
         """Notes that a table that stopped, if one had the name, has no row under it from there on, though no edit drops it; gives its id."""
         stopped = self._stopped.pop(name, None)
         if stopped is not None and entry.place is not None:
-            left.setdefault(name, []).append(Left(stopped, False, entry.place, entry.event_time_us, by_stop=True))
+            left.setdefault(name, []).append(
+                Left(stopped, entry.number, False, entry.place, entry.event_time_us, by_stop=True)
+            )
         return stopped
 
     def _resumed(self, edit: ResumeTable, left: dict[TableName, list[Left]]) -> None:
@@ -128,7 +171,3 @@ class FormerTables:
         if edit.unknown_since is None:
             for name, former in left.items():
                 left[name] = [each for each in former if each.table_id != table_id or not each.by_stop]
-
-
-def _stands_before(statement: Place, row: Place) -> bool:
-    return statement.file == row.file and statement.offset < row.offset

@@ -12,11 +12,12 @@ import re
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from connectors.readers.base import SchemaMet, Statement
 from connectors.tracking.topics.edits import fits
-from connectors.tracking.topics.former_tables import FormerTables
+from connectors.tracking.topics.former_tables import FormerTables, Left
 from historian.charsets.client_text import printable
 from historian.ddl import Resolution, resolve
 from historian.history.versions import in_force
@@ -74,6 +75,7 @@ class MetSchemas:
         self._named: dict[tuple[str, TableName], int] = {}
         self._held_of = Counter(file for file, _ in self._last)
         self._ids: dict[TableName, set[int]] = {}
+        self._repeated: set[tuple[str, str, int]] = set()
         self._silent: set[tuple[int, TableName]] = set()
 
     def table_of(self, met: SchemaMet, catalog: Catalog, stopped: int | None) -> tuple[Snapshot | None, bool] | None:
@@ -85,7 +87,7 @@ class MetSchemas:
         """
         latest = catalog.tables.get(met.table)
         is_unknown = latest is None and met.table in catalog.unknown
-        former = self._former.of(met, is_nobodys=latest is None and not is_unknown)
+        former = self._former.of(met, partial(self._has_passed, met))
         is_of_former = former is not None and former.has_rows
         if not is_of_former and (is_unknown or (latest is not None and latest.table_id == stopped)):
             # Else its rows would be read under what its partition had before, or has later.
@@ -114,6 +116,27 @@ class MetSchemas:
             return None
         return latest, True
 
+    def doubted(self, met: SchemaMet, latest: Snapshot | None, catalog: Catalog) -> dict[TableName, str]:
+        """The tables of which the rows of *met* may be, or may be none, each with the statement that says it; none where that is known.
+
+        Args:
+            latest: the table that they are of if they are from behind statements of their moment; None: they come to nobody.
+        """
+        found: dict[TableName, str] = {}
+        for left in self._former.of_one_moment(met):
+            latest_id = 0 if latest is None else latest.table_id
+            if not left.ends_name and latest_id != left.table_id:
+                continue
+            ids = {latest_id, left.table_id} if left.has_rows else {latest_id}
+            found |= {name: left.statement for name, snapshot in catalog.tables.items() if snapshot.table_id in ids}
+        return found
+
+    def _has_passed(self, met: SchemaMet, left: Left) -> bool:
+        """Whether the partition of *met* has the statement of *left* before it."""
+        last = self._last.get((met.place.file, left.table_id))
+        is_met = (met.place.file, left.statement, left.event_time_us) in self._repeated
+        return is_met or (last is not None and last.version >= left.number)
+
     def passes(self, met: SchemaMet, latest: Snapshot, *, is_late: bool = False) -> bool:
         """Notes to which known version the partition of *met* passes; False: to none, it has a new one.
 
@@ -129,9 +152,10 @@ class MetSchemas:
         stated = [
             each for each in known if each.by_statement and each.number > at and each.event_time_us <= met.event_time_us
         ]
-        if stated and fits(stated[-1].snapshot, met):
-            # A statement may change what no message tells.
-            self._note(key, met, stated[-1].number, None)
+        # A statement may change what no message tells. One of the row's own second may stand behind it.
+        passed = next((each for each in reversed(stated) if fits(each.snapshot, met)), None)
+        if passed is not None:
+            self._note(key, met, passed.number, None)
             return True
         here = next((each for each in known if each.number == at), None)
         if here is not None and here.has_place and here.event_time_us > met.event_time_us:
@@ -181,6 +205,7 @@ class MetSchemas:
                 self._stated.setdefault(entry.statement, set()).add(entry.event_time_us)
         stated_us = self._stated.get(printable(statement.sql), set())
         if statement.event_time_us in stated_us or (statement.has_place and stated_us):
+            self._repeated.add((statement.place.file, printable(statement.sql), statement.event_time_us))
             return None
         if resolution.kind != "not_understood":
             filled = self._filled(statement, catalog) if resolution.kind == "ddl" else ()
@@ -198,12 +223,14 @@ class MetSchemas:
         """The table whose rows *edit* parts from those of before, where nobody can say any more which ones came before *statement*; else None."""
         if isinstance(edit, DropTable | TruncateTable) and statement.apart:
             return edit.table
-        if not statement.passed_by or not isinstance(edit, CreateTable | DropTable | RenameTable | TruncateTable):
+        if not isinstance(edit, CreateTable | DropTable | RenameTable | TruncateTable):
             return None
         passed = {table_id for file, table_id in self._last if file in statement.passed_by}
         table, table_id = (edit.snapshot.name, 0) if isinstance(edit, CreateTable) else (edit.table, edit.table_id)
         # Rows that came early under a name are with the table that had it.
         name = edit.new if isinstance(edit, RenameTable) else table
+        if not statement.passed_tables.isdisjoint((table, name)):
+            return table
         named = (each.snapshot.name for each_id in passed for each in self._versions(each_id))
         is_named = isinstance(edit, CreateTable | RenameTable) and name in named
         return table if table_id in passed or is_named else None
@@ -262,12 +289,13 @@ class MetSchemas:
         found = []
         for part in parts:
             met = [
-                self._with_schema(passage, planned.get(table_id, set()))
+                each
                 for (file, table_id), passages in self._met.items()
                 if file == part.file
                 for passage in passages
                 # Earlier ones stay: rows under an earlier name may come again.
-                if passage.offset < part.end and (table_id in planned or not passage.is_read)
+                if passage.offset < part.end
+                and (each := self._planned(passage, planned.get(table_id), named)) is not None
             ]
             # Rows of tables that stopped before the walk are read for nothing, unless others have the name.
             names = named | {each.snapshot.name for each in met if each.is_read and each.snapshot is not None}
@@ -277,6 +305,18 @@ class MetSchemas:
                 ordered = sorted(passages, key=lambda passage: (passage.table_id, passage.offset))
                 found.append(replace(part, passages=tuple(ordered)))
         return tuple(found)
+
+    def _planned(self, passage: Passage, versions: set[int] | None, named: Collection[TableName]) -> Passage | None:
+        """*passage* as a plan with these *versions* of its table has it. None: nobody asks for it, as no table of the plan has been *named* so."""
+        if versions is not None and passage.is_read and passage.version > max(versions, default=0):
+            return replace(self._with_schema(passage, versions), version=0)  # behind where the table stops
+        if versions is not None or not passage.is_read:
+            return self._with_schema(passage, versions or set())
+        known = (each.snapshot for each in self._versions(passage.table_id) if each.number == passage.version)
+        snapshot = passage.snapshot or next(known, None)
+        # It was made and stopped in the plan; its rows must not be another's.
+        is_named = snapshot is not None and snapshot.name in named
+        return replace(passage, version=0, snapshot=snapshot) if is_named else None
 
     def _is_silent(self, passage: Passage, names: Collection[TableName]) -> bool:
         name = None if passage.snapshot is None else passage.snapshot.name

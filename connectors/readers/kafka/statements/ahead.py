@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -86,10 +88,16 @@ def first_untold(
     return next((time_us for time_us, each in waiting if not is_told(each)), None)
 
 
-def in_order(found: Iterable[tuple[int, SchemaMet | Statement]], schema_topic: str) -> Iterator[SchemaMet | Statement]:
+def in_order(
+    found: Iterable[tuple[int, SchemaMet | Statement]], schema_topic: str, *, in_each: bool = False
+) -> Iterator[SchemaMet | Statement]:
     """*found* by times of the source that never go back within a partition: a row that is sent again has an old one, and stands where it is.
 
-    Servers tell whole seconds: of one moment a statement goes before what rows of other partitions tell, and a DROP behind it.
+    Servers tell whole seconds: of one moment a statement goes before what rows of other partitions tell, and a DROP behind it. One that
+    several partitions have stands behind what each of them has before it.
+
+    Args:
+        in_each: each partition has each statement, so that rows are from before those of their moment that are not met there.
     """
     by_offset = sorted(
         found,
@@ -118,5 +126,31 @@ def in_order(found: Iterable[tuple[int, SchemaMet | Statement]], schema_topic: s
             dropped.add(at)
         return at_us, 2 if at in dropped else 1
 
-    ranks = [rank(number) for number in range(len(placed))]
-    return (placed[number][1] for number in sorted(range(len(placed)), key=ranks.__getitem__))
+    ranks = [(at_us, 0) if in_each else rank(number) for number, (at_us, _) in enumerate(placed)]
+    ranked = sorted(range(len(placed)), key=ranks.__getitem__)
+    for _, of_rank in itertools.groupby(ranked, key=ranks.__getitem__):
+        yield from _merged([placed[number][1] for number in of_rank], rows_first=in_each)
+
+
+def _merged(items: list[SchemaMet | Statement], *, rows_first: bool) -> Iterator[SchemaMet | Statement]:
+    """*items* of one moment, which stand by partition: a statement comes from all partitions that have it at once."""
+    stated = {(item.sql, item.place.file) for item in items if isinstance(item, Statement)}
+    if not stated or (not rows_first and len({sql for sql, _ in stated}) == len(stated)):
+        yield from items
+        return
+    queues = [deque(queue) for _, queue in itertools.groupby(items, key=lambda item: item.place.file)]
+    while queues:
+        heads = [queue[0] for queue in queues]
+        wanted = Counter(sql for queue in queues for sql in {_sql(item) for item in queue})
+        met = Counter(_sql(item) for item in heads)
+        rows = [item for item in heads if not _sql(item)]
+        ready = [item for item in heads if _sql(item) and met[_sql(item)] == wanted[_sql(item)]]
+        first = next(iter([*rows, *ready] if rows_first else [*ready, *rows]), heads[0])
+        for queue in queues:
+            if queue[0] is first or (_sql(first) and _sql(queue[0]) == _sql(first)):
+                yield queue.popleft()
+        queues = [queue for queue in queues if queue]
+
+
+def _sql(item: SchemaMet | Statement) -> str:
+    return item.sql if isinstance(item, Statement) else ""

@@ -21,7 +21,7 @@ _SECOND_US = 1_000_000
 def with_passed(
     found: Iterable[tuple[int, SchemaMet | Statement]], marks: SourceMarks
 ) -> list[tuple[int, SchemaMet | Statement]]:
-    """*found* with the partitions that passed each statement, of which a former plan has rows from behind it.
+    """*found* with the partitions that passed each statement, of which a former plan has rows from behind it; else with the tables.
 
     Args:
         found: what a scan has met, each with its moment.
@@ -31,13 +31,16 @@ def with_passed(
 
 
 def _noted(statement: Statement, marks: SourceMarks) -> Statement:
-    told = statement.source or statement.among
-    if not told:
+    told, own, time_us = statement.source or statement.among, statement.place.file, statement.context.time_us
+    others = {name: mark for name, mark in marks.items() if name != own}
+    if statement.apart:
         return statement
-    place, own = SourcePlace.parsed(told), statement.place.file
-    passed = (
-        name for name, mark in marks.items() if name != own and _is_passed(place, statement.context.time_us, mark)
-    )
+    if not told:
+        # A row of its very moment may be from before it, or from behind it.
+        found = {each.table for mark in others.values() for each in mark.tables if each.time_us >= time_us}
+        return replace(statement, passed_tables=frozenset(found))
+    place = SourcePlace.parsed(told)
+    passed = (name for name, mark in others.items() if mark.passes and _is_passed(place, time_us, mark))
     return replace(statement, passed_by=frozenset(passed))
 
 

@@ -39,6 +39,11 @@ class RowTimes:
         at = bisect_left(self._times, time_us)
         return self._offsets[at] if at < len(self._times) else None
 
+    def last_before(self, offset: int) -> int | None:
+        """The latest time of rows before *offset*; None where there is none."""
+        at = bisect_left(self._offsets, offset)
+        return self._times[at - 1] if at else None
+
     def first_at(self, time_us: int) -> tuple[int, int] | None:
         """The offset of the first row from *time_us* on and its own time; None where there is none, or none before it."""
         at = bisect_left(self._times, time_us)

@@ -44,6 +44,7 @@ class ScannedStatements:
         payload_of: gives what a message holds, as :func:`.source_places.place_of` wants it.
         moves: messages may be statements, so that rows of other partitions are looked for behind each.
         advice: what to do where messages tell too little of a table.
+        in_each: each partition has each statement.
         is_told: whether rows of earlier plans, or statements, have told this, where statements stand among rows; None: they do not.
 
     Attributes:
@@ -58,10 +59,12 @@ class ScannedStatements:
         payload_of: Callable[[bytes], Any],
         moves: bool,
         advice: str,
+        in_each: bool = False,
         is_told: Callable[[TableColumns], bool] | None = None,
     ) -> None:
         self._order, self._schema_topic, self._payload_of = order, schema_topic, payload_of
         self._moves, self._advice, self._is_told = moves, advice, is_told
+        self._in_each = in_each
         self._taken: set[tuple[int | None, str, str, str]] = set()
         self._stated_us: dict[Partition, int] = {}
         self._read_us: dict[Partition, int] = {}
@@ -186,6 +189,7 @@ class ScannedStatements:
             # Statements tell types as the source has them, where rows tell what their producer makes of them.
             certainty="columns" if self._schema_topic and is_exact else event.schema.certainty,
             advice=self._advice,
+            has_statements=self._in_each,
         )
         self.found.append((time_us, met))
 
@@ -227,6 +231,16 @@ class ScannedStatements:
         did, self._is_told = self._is_told is not None, None
         return did
 
+    def table_marks(self, ends: Mapping[Partition, int]) -> dict[Partition, dict[TableName, int]]:
+        """By partition and table when the source changed a row last; *ends*: of each partition the first offset that is left out."""
+        found: dict[Partition, dict[TableName, int]] = {}
+        # Where each partition has each statement, none comes behind rows that are later.
+        for (partition, table), times in () if self._in_each else self._row_times.items():
+            last_us = times.last_before(ends[partition])
+            if last_us is not None:
+                found.setdefault(partition, {})[table] = last_us
+        return found
+
     def last_told(self) -> dict[tuple[str, TableName], TableColumns]:
         """By partition and table what its rows have told last."""
         return {(met.place.file, met.table): told_by(met) for _, met in self.found if isinstance(met, SchemaMet)}
@@ -263,4 +277,4 @@ class ScannedStatements:
 
     def in_order(self) -> Iterator[SchemaMet | Statement]:
         """What was met, as :func:`.ahead.in_order` has it."""
-        return in_order(self.found, self._schema_topic)
+        return in_order(self.found, self._schema_topic, in_each=self._in_each)
