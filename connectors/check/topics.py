@@ -13,6 +13,7 @@ from connectors.config import KafkaSource, PipelineConfig
 from connectors.readers.kafka.administration import Administration
 from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.client import Client
+from connectors.readers.kafka.debezium.replaced_nulls import check_defaults
 from connectors.readers.kafka.decoders import decoder_of, writers_of
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.messages.partitions import Partition
@@ -129,10 +130,13 @@ def _format(
             seen.append((message.key(), message.value()))
             try:
                 found = decoder.events(message.key(), message.value(), where)
+                changes = [event for event in found if isinstance(event, Event)]
+                for event in changes:
+                    if source.tables(event.table):
+                        check_defaults(event, where)
             except UnsupportedEvent as error:
                 unread.append(error)
                 continue
-            changes = [event for event in found if isinstance(event, Event)]
             tables.update(str(event.table) for event in changes)
             if changes:
                 rows.append(seen[-1])
