@@ -139,6 +139,14 @@ class FlatDecoder:
                 found=f"{len(old)} former rows of {len(after)}",
                 next_step="have the producer send former rows",
             )
+        if form.old_has_changes and old is not None and not all(old):
+            raise UnsupportedEvent(
+                "an update that names no column which changed: NULLs are left out",
+                where=f"{table} at {where}",
+                expected=f"`{form.old}` with what changed, NULLs among it, as output_nulls=true of Maxwell writes it",
+                found=f"`{form.old}` without a column",
+                next_step="have the producer write NULLs, and its topics anew",
+            )
         time_us = self._time_us(message, form.time_unit_us, where)
         columns = self._key(message, key)
         by_key = op == "d" and form.short_deletes and bool(columns)
