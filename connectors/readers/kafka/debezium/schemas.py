@@ -25,6 +25,8 @@ UNLIKE_A_SCHEMA = (KeyError, TypeError, ValueError, AttributeError, StopIteratio
 _EXACT_DIGITS = 15
 """A number of JSON has its own digits up to so many."""
 _WIDE = Context(prec=100)
+_NO_UUID = "00000000-0000-0000-0000-000000000000"
+"""Of PostgreSQL it stands for a function's value."""
 _FIRST_MOMENT = re.compile(r"1970-01-01( 00:00:00(\.0+)?)?")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -182,7 +184,7 @@ def _type(kind: str, meaning: str, parameters: Mapping[str, str]) -> ColumnType 
 
 def _initial(default: Any, kind: ColumnType, meaning: str) -> str | None:
     """A default as the server's own text; None where there is none, or none that is told exactly."""
-    if default is None or isinstance(default, (dict, list)):
+    if default is None or isinstance(default, (dict, list)) or default == _NO_UUID:
         return None
     if isinstance(default, bool):
         return "b'1'" if default else "b'0'"

@@ -261,6 +261,8 @@ def test_defaults_are_the_servers_text(field: dict[str, Any], default: Any, init
         (named("io.debezium.time.NanoTimestamp", "int64"), US * 1000 + 1),
         (named("org.apache.kafka.connect.data.Decimal", "bytes", scale="20"), 0.12345678901234568),
         (named("io.debezium.data.FloatVector", "array"), [1.0]),
+        # As a function of PostgreSQL has it.
+        (named("io.debezium.data.Uuid", "string"), "00000000-0000-0000-0000-000000000000"),
         # As CURRENT_TIMESTAMP has it, and zero dates.
         (named("io.debezium.time.ZonedTimestamp", "string"), "1970-01-01T00:00:00Z"),
         (named("io.debezium.time.MicroTimestamp", "int64"), 0),
