@@ -27,6 +27,8 @@ _EXACT_DIGITS = 15
 _WIDE = Context(prec=100)
 _NO_UUID = "00000000-0000-0000-0000-000000000000"
 """Of PostgreSQL it stands for a function's value."""
+_HEX_DIGITS = re.compile(rb"([0-9A-Fa-f]{2})+")
+"""What the connector of MySQL makes of a default that is written as x'00ff', too."""
 _FIRST_MOMENT = re.compile(r"1970-01-01( 00:00:00(\.0+)?)?")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -192,6 +194,8 @@ def _initial(default: Any, kind: ColumnType, meaning: str) -> str | None:
         return _decimal_text(default, kind.scale or 0)
     if kind.name in ("longblob", "bit"):
         body = base64.b64decode(default)
+        if kind.name == "longblob" and _HEX_DIGITS.fullmatch(body):
+            return None
         return f"0x{(body[::-1] if kind.name == 'bit' else body).hex()}"
     if kind.name in ("date", "datetime", "timestamp", "time"):
         return _temporal_text(default, kind, meaning)

@@ -246,6 +246,7 @@ def test_decimals_that_no_arrow_type_holds_travel_as_text() -> None:
             18446744073709551615,
             "18446744073709551615",
         ),
+        ({"type": "bytes", "optional": True, "field": "f"}, b64(b"abc"), "0x616263"),
         (named("", "boolean"), True, "b'1'"),
     ],
 )
@@ -261,6 +262,8 @@ def test_defaults_are_the_servers_text(field: dict[str, Any], default: Any, init
         (named("io.debezium.time.NanoTimestamp", "int64"), US * 1000 + 1),
         (named("org.apache.kafka.connect.data.Decimal", "bytes", scale="20"), 0.12345678901234568),
         (named("io.debezium.data.FloatVector", "array"), [1.0]),
+        # As DEFAULT x'00ff' has it.
+        ({"type": "bytes", "optional": True, "field": "f"}, b64(b"00ff")),
         # As a function of PostgreSQL has it.
         (named("io.debezium.data.Uuid", "string"), "00000000-0000-0000-0000-000000000000"),
         # As CURRENT_TIMESTAMP has it, and zero dates.
