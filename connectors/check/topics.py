@@ -113,7 +113,7 @@ def _format(
     tables, looked, unread = set[str](), 0, list[UnsupportedEvent]()
     seen: list[tuple[bytes | None, bytes | None]] = []
     rows: list[tuple[bytes | None, bytes | None]] = []
-    has_envelopes = False
+    has_envelopes = may_lack_nulls = False
     for partition in islice(partitions, _PARTITIONS):
         decoder = decoder_of(
             source.format,
@@ -140,6 +140,7 @@ def _format(
             tables.update(str(event.table) for event in changes)
             if changes:
                 rows.append(seen[-1])
+                may_lack_nulls |= any(event.may_lack_nulls and event.written is not None for event in changes)
                 has_envelopes = has_envelopes or any(is_envelope(event.after or {}) for event in changes)
     if not looked:
         yield warning(
@@ -176,6 +177,14 @@ def _format(
             f"{source.format} reads messages as rows of {names}, and they look like {', '.join(likely)}",
             f"messages of the format {source.format}",
             "correct source.format, if they are no rows of that table",
+        )
+        return
+    if may_lack_nulls:
+        yield warning(
+            "format",
+            f"{source.format}: the converter writes defaults of columns in the place of NULLs, and nothing tells where",
+            "messages with NULLs (source.snapshot of changes is null then)",
+            "set value.converter.replace.null.with.default=false at the connector; or source.debezium.nulls_as_defaults: accept, where columns with a default have no NULLs",
         )
         return
     yield ok("format", f"{source.format}: {looked} messages of {names or 'no table'}")

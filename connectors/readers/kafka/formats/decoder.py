@@ -10,6 +10,7 @@ from typing import Any
 
 from connectors.readers.kafka.debezium.changes import place_of, settled, truncated
 from connectors.readers.kafka.debezium.names import schema_name
+from connectors.readers.kafka.debezium.replaced_nulls import is_marked
 from connectors.readers.kafka.formats.schemas import UNTOLD, inferred, told
 from connectors.readers.kafka.formats.tables import FlatFormat
 from connectors.readers.kafka.formats.values import rows_of
@@ -172,6 +173,8 @@ class FlatDecoder:
             )
             if isinstance(source, dict):
                 event = settled(event, source, lambda: self._key_fields(key), self._modes)
+                if is_marked(source) and not self._modes.accepts_defaults:
+                    event = replace(event, may_lack_nulls=True)
             events.append(event)
         return tuple(events)
 
