@@ -13,6 +13,7 @@ from connectors.config import KafkaSource, PipelineConfig
 from connectors.readers.kafka.administration import Administration
 from connectors.readers.kafka.avro.writers import Writers
 from connectors.readers.kafka.client import Client
+from connectors.readers.kafka.debezium.replaced_nulls import check_defaults
 from connectors.readers.kafka.decoders import decoder_for, writers_of
 from connectors.readers.kafka.keyed.deletes import DeletesElsewhere
 from connectors.readers.kafka.messages.events import Event
@@ -120,7 +121,7 @@ def _format(
     tables, looked, unread = set[str](), 0, list[UnsupportedEvent]()
     seen: list[tuple[bytes | None, bytes | None]] = []
     rows: list[tuple[bytes | None, bytes | None]] = []
-    has_envelopes = False
+    has_envelopes = may_lack_nulls = False
     elsewhere: DeletesElsewhere | None = None
     for partition in islice(partitions, _PARTITIONS):
         decoder = decoder_for(client.settings, partition[0], writers)
@@ -131,16 +132,20 @@ def _format(
             seen.append((message.key(), message.value()))
             try:
                 found = decoder.events(message.key(), message.value(), where)
+                changes = [event for event in found if isinstance(event, Event)]
+                for event in changes:
+                    if source.tables(event.table):
+                        check_defaults(event, where)
             except UnsupportedEvent as error:
                 unread.append(error)
                 continue
             except DeletesElsewhere as error:
                 elsewhere = error
                 continue
-            changes = [event for event in found if isinstance(event, Event)]
             tables.update(str(event.table) for event in changes)
             if changes:
                 rows.append(seen[-1])
+                may_lack_nulls |= any(event.may_lack_nulls and event.written is not None for event in changes)
                 has_envelopes = has_envelopes or any(is_envelope(event.after or {}) for event in changes)
     if not looked:
         yield warning(
@@ -182,6 +187,14 @@ def _format(
             f"{source.format} reads messages as rows of {names}, and they look like {', '.join(likely)}",
             f"messages of the format {source.format}",
             "correct source.format, if they are no rows of that table",
+        )
+        return
+    if may_lack_nulls:
+        yield warning(
+            "format",
+            f"{source.format}: the converter writes defaults of columns in the place of NULLs, and nothing tells where",
+            "messages with NULLs (source.snapshot of changes is null then)",
+            "set value.converter.replace.null.with.default=false at the connector; or source.debezium.nulls_as_defaults: accept, where columns with a default have no NULLs",
         )
         return
     yield ok("format", f"{source.format}: {looked} messages of {names or 'no table'}")

@@ -179,6 +179,11 @@ class DebeziumDocument(Model):
         default=DEFAULT_MODES.unavailable,
         description="Its `unavailable.value.placeholder`, of PostgreSQL and Oracle: a text, or `hex:` and octets.",
     )
+    nulls_as_defaults: Literal["refuse", "accept"] = Field(
+        default="refuse",
+        description="Where its converter writes a column's default in the place of NULL (`replace.null.with.default`): `refuse` ends the run at "
+        "a nullable column with its default, and `accept` takes it for the default.",
+    )
 
     def plain(self) -> DebeziumModes:
         """The plain value."""
@@ -188,6 +193,7 @@ class DebeziumDocument(Model):
             temporal=self.temporal,
             full_identity=self.replica_identity == "full",
             unavailable=self.unavailable_value,
+            accepts_defaults=self.nulls_as_defaults == "accept",
         )
 
 
@@ -229,7 +235,7 @@ class KafkaDocument(Model):
     )
     debezium: DebeziumDocument = Field(
         default=DebeziumDocument(),
-        description="How the connector is set, as far as messages do not tell: all of it without a schema (`debezium_json_schemaless`, `debezium_unwrapped`), else `binary`, `replica_identity` and `unavailable_value`.",
+        description="How the connector is set, as far as messages do not tell: all of it without a schema (`debezium_json_schemaless`, `debezium_unwrapped`), else `binary`, `replica_identity`, `unavailable_value` and `nulls_as_defaults`.",
     )
     schema_file: ExistingPath = Field(
         default=None,
@@ -304,6 +310,7 @@ class KafkaDocument(Model):
                 binary=self.debezium.binary,
                 replica_identity=self.debezium.replica_identity,
                 unavailable_value=self.debezium.unavailable_value,
+                nulls_as_defaults=self.debezium.nulls_as_defaults,
             )
         if self.debezium != told and self.format not in _BY_MODES:
             raise ValueError(f"format {self.format} tells how values are written: leave source.debezium out")

@@ -71,6 +71,23 @@ def test_the_format_is_told_by_the_first_messages(
     assert part in f"{result.found} {result.mend}"
 
 
+def test_converters_that_write_defaults_in_the_place_of_nulls_are_told(kafka: Kafka, tmp_path: Path) -> None:
+    goldens = Path(__file__).parents[1] / "connectors/readers/kafka/formats/goldens"
+    recorded = json.loads((goldens / "debezium_json_default_of_a_nullable_column.json").read_text())["messages"]
+    told = [(each["key"].encode(), each["value"].encode()) for each in recorded]
+    untold = [(key, json.dumps(json.loads(value)["payload"]).encode()) for key, value in told]
+    results = []
+    for form, messages in (("debezium_json", told), ("debezium_json_schemaless", untold)):
+        kafka.make_topic(f"checked.nulls.{form}")
+        kafka.produce(f"checked.nulls.{form}", messages)
+        results.append(found(configured(tmp_path, kafka, f"checked.nulls.{form}", form), "format"))
+
+    assert ["failed", "warning"] == [each.status for each in results]
+    assert "1 of the first 2 messages cannot be read: a value that may be NULL at the source" in results[0].found
+    for each in results:
+        assert "nulls_as_defaults: accept" in str(each.mend)
+
+
 def test_topics_that_must_not_be_read_are_named(kafka: Kafka, tmp_path: Path) -> None:
     topic = "checked.rights"
     kafka.make_topic(topic)

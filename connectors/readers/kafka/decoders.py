@@ -121,7 +121,8 @@ _MAKE: Mapping[str, Callable[[_Asked], Decoder]] = {
         SIMPLE_PROTOCOL, VersionedRows(SIMPLE_SCHEMAS, avro_reader(asked.message_schema))
     ),
     "ticdc_avro": _keyed("ticdc_avro", TICDC_AVRO),
-    "ticdc_debezium": lambda _: EventReader(statements=True),
+    # It writes NULLs as such, and "false" as where rows come from.
+    "ticdc_debezium": lambda _: EventReader(statements=True, modes=replace(DEFAULT_MODES, accepts_defaults=True)),
     **{name: _keyed(name, form) for name, form in KEYED_FORMATS.items()},
     **{name: _flat(name) for name in FLAT_FORMATS},
 }

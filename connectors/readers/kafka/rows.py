@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from connectors.readers.kafka.debezium.replaced_nulls import check_defaults
 from connectors.readers.kafka.located.batches import LocatedRows, interleaved, never
 from connectors.readers.kafka.messages.events import Conventions, Event, RowSchema
 from connectors.readers.kafka.messages.whole_rows import check_whole, decompressed, is_lone, lacks_values
@@ -219,6 +220,8 @@ class ChunkMaker:
         return unread_chunk(found, sequence=self._sequence - 1, file=self._planned.file)
 
     def _operations(self, event: Event, offset: int, written: Snapshot) -> Iterable[tuple[Op, dict[str, Any]]]:
+        place = f"{self._planned.file}:{offset}"
+        check_defaults(event, place)
         before, after = event.before, event.after
         is_normalized = self._normalized(event.table)
         if is_normalized:
@@ -227,7 +230,7 @@ class ChunkMaker:
             if event.keyed and before is not None:
                 return ((Op.RETRACT, {column.name: before.get(column.name) for column in written.columns}),)
         columns = [column.name for column in written.columns]
-        check_whole(event, f"{self._planned.file}:{offset}", columns, normalized=is_normalized)
+        check_whole(event, place, columns, normalized=is_normalized)
         if event.op == "u" and _moves(before or {}, after or {}, written):
             return ((Op.RETRACT, before or {}), (Op.APPEND, after or {}))
         if event.op == "u":

@@ -110,6 +110,8 @@ def _agrees(held: ColumnType, told: ColumnType, certainty: str) -> bool:
         return told.name not in _TAKES or held.name in _TAKES[told.name]
     if certainty == "type_names":
         return _family(held) == _family(told) and held.unsigned == told.unsigned
+    if _lacks(told):
+        return (held.name, held.unsigned) == (told.name, told.unsigned)
     return _bare(held) == _bare(told)
 
 

@@ -27,6 +27,7 @@ key.converter=org.apache.kafka.connect.json.JsonConverter
 value.converter=org.apache.kafka.connect.json.JsonConverter
 key.converter.schemas.enable=true
 value.converter.schemas.enable=true
+value.converter.replace.null.with.default=false
 offset.storage.file.filename={directory}/offsets
 offset.flush.interval.ms=500
 listeners=http://127.0.0.1:{port}

@@ -10,6 +10,7 @@ import pyarrow as pa
 from connectors.readers.kafka.avro.instructions import Unwalkable
 from connectors.readers.kafka.avro.programs import AvroProgram
 from connectors.readers.kafka.debezium import columnar as debezium
+from connectors.readers.kafka.debezium.replaced_nulls import has_nullable_defaults
 from connectors.readers.kafka.kernels import avro_values
 from connectors.readers.kafka.kernels import layout as at
 from connectors.readers.kafka.located import columns
@@ -83,6 +84,9 @@ class AvroLocator(Locator):
             events = self._reader.events(key, value, "a message")
             event = events[0] if events else None
             if not isinstance(event, Event) or not is_plain_change(event) or not self._reader.is_plain(value):
+                return None
+            # A converter writes all in one way: what the first message tells holds for those behind it.
+            if event.may_lack_nulls and has_nullable_defaults(event.schema):
                 return None
             known = Known(
                 table=event.table,

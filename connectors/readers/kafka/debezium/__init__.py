@@ -2,6 +2,6 @@
 
 Which version a schema is does not belong here (:mod:`connectors.tracking`).
 
-Open to other rooms: ``changes``, ``columnar``, ``doubts``, ``envelope``, ``events``, ``names``, ``placeholders``, ``registered``, ``schema_changes``,
-``schemas``, ``times``, ``values``.
+Open to other rooms: ``changes``, ``columnar``, ``doubts``, ``envelope``, ``events``, ``names``, ``placeholders``, ``registered``,
+``replaced_nulls``, ``schema_changes``, ``schemas``, ``times``, ``values``.
 """

@@ -10,6 +10,7 @@ from typing import Any
 from connectors.readers.kafka.debezium.documents import document_change
 from connectors.readers.kafka.debezium.names import former_name, is_of_mysql, table_name
 from connectors.readers.kafka.debezium.placeholders import Placeholders, placeholders_of
+from connectors.readers.kafka.debezium.replaced_nulls import is_marked
 from connectors.readers.kafka.debezium.times import time_us
 from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent
 from connectors.readers.kafka.messages.modes import DEFAULT_MODES, DebeziumModes
@@ -73,7 +74,8 @@ def changed(
     event = Event(
         table=table_name(source), schema=schema(), op=op, before=before, after=after, event_time_us=at_us, source=source
     )
-    return settled(event, source, key, modes)
+    may_lack_nulls = is_marked(source) and not modes.accepts_defaults
+    return replace(settled(event, source, key, modes), may_lack_nulls=may_lack_nulls)
 
 
 def settled(

@@ -34,6 +34,7 @@ FORM = JsonForm(
     database="source.db",
     schema="source.schema",
     server=("source.connector", "source.schema", "source.db"),
+    mark="source.snapshot",
     table="source.table",
     time="source.ts_us",
     time_unit_us=1,

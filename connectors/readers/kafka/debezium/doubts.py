@@ -1,4 +1,4 @@
-"""Messages of PostgreSQL and Oracle that compiled code has walked, and that are not what they look like."""
+"""Messages of Debezium's that compiled code has walked, and that may not be what they look like."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import orjson
 
 from connectors.readers.kafka.debezium.placeholders import placeholders_of
+from connectors.readers.kafka.debezium.replaced_nulls import MARK, has_nullable_defaults
 from connectors.readers.kafka.kernels import layout as at
 from historian.changelog.operations import Op
 
@@ -27,13 +28,19 @@ _ESCAPED = re.compile(r"[\x00-\x1f\"\\/]")
 
 
 def doubts_of(modes: DebeziumModes) -> Doubts:
-    """What finds them: rows with a placeholder for a value, and former rows that may not be whole, as the connector of these *modes* writes them."""
+    """What finds them, as the connector of these *modes* writes them.
+
+    They are rows with a placeholder for a value, or maybe a default for NULL, and former rows that may not be whole.
+    """
     placeholders = _Placeholders(placeholders_of(modes.unavailable).in_json)
 
-    def found(program: Program, texts: Texts) -> NDArray[np.int64]:
+    def found(program: Program, texts: Texts, meta: NDArray[np.int64]) -> NDArray[np.int64]:
         messages = program.row_messages[: program.rows]
+        marked = messages[:0]
+        if not modes.accepts_defaults and has_nullable_defaults(program.known.schema):
+            marked = program.marked(texts, meta, MARK.encode())
         if not program.known.by_schema:
-            return messages[:0]
+            return marked
         is_doubtful = np.zeros(len(messages), np.bool_)
         if not modes.full_identity:
             ops = program.row_ops[: program.rows]
@@ -43,7 +50,7 @@ def doubts_of(modes: DebeziumModes) -> Doubts:
         for column in program.slots.values():
             words = program.words(column)[program.row_images[: program.rows]].view(np.uint64)
             is_doubtful |= placeholders.found(words, texts)
-        return messages[is_doubtful]
+        return np.concatenate([messages[is_doubtful], marked])
 
     return found
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta, timezone
+from decimal import Context, Decimal
 from typing import Any
 
 from connectors.readers.kafka.debezium.source_types import declared_bytes, declared_type
@@ -19,6 +21,15 @@ ENCODED = "historian.binary"
 
 UNLIKE_A_SCHEMA = (KeyError, TypeError, ValueError, AttributeError, StopIteration, OverflowError, ArithmeticError)
 """What becomes of a schema that is none of Kafka Connect's."""
+
+_EXACT_DIGITS = 15
+"""A number of JSON has its own digits up to so many."""
+_WIDE = Context(prec=100)
+_NO_UUID = "00000000-0000-0000-0000-000000000000"
+"""Of PostgreSQL it stands for a function's value."""
+_HEX_DIGITS = re.compile(rb"([0-9A-Fa-f]{2})+")
+"""What the connector of MySQL makes of a default that is written as x'00ff', too."""
+_FIRST_MOMENT = re.compile(r"1970-01-01( 00:00:00(\.0+)?)?")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _JSON = ColumnType(name="json")
@@ -144,12 +155,10 @@ def _field(field: Mapping[str, Any], where: str, binary: str) -> Field:
     if as_text is not None:
         parameters[ENCODED] = binary
     default = field.get("default")
-    if meaning.startswith("io.debezium.time.Nano") and isinstance(default, int):
-        default //= 1000
     if isinstance(default, bool) and found.name == "tinyint":
         initial: str | None = str(int(default))
     else:
-        initial = None if as_text is not None else _initial(default, carried)
+        initial = None if as_text is not None else _initial(default, carried, meaning)
     column = Column(
         id=0,
         name=name,
@@ -157,9 +166,9 @@ def _field(field: Mapping[str, Any], where: str, binary: str) -> Field:
         nullable=nullable,
         default=initial,
         initial=initial,
-        initial_known=initial is not None or nullable,
+        initial_known=initial is not None or (nullable and default is None),
     )
-    return Field(column=column, type=kind, name=meaning, parameters=parameters)
+    return Field(column=column, type=kind, name=meaning, parameters=parameters, default=default if nullable else None)
 
 
 def _type(kind: str, meaning: str, parameters: Mapping[str, str]) -> ColumnType | None:
@@ -175,29 +184,53 @@ def _type(kind: str, meaning: str, parameters: Mapping[str, str]) -> ColumnType 
     return _NAMED.get(meaning) if meaning else _PLAIN.get(kind)
 
 
-def _initial(default: Any, kind: ColumnType) -> str | None:
+def _initial(default: Any, kind: ColumnType, meaning: str) -> str | None:
     """A default as the server's own text; None where there is none, or none that is told exactly."""
-    if default is None or isinstance(default, (dict, list)):
+    if default is None or isinstance(default, (dict, list)) or default == _NO_UUID:
         return None
     if isinstance(default, bool):
         return "b'1'" if default else "b'0'"
     if kind.name == "decimal":
-        number = int.from_bytes(base64.b64decode(default), "big", signed=True)
-        digits, sign = str(abs(number)).rjust((kind.scale or 0) + 1, "0"), "-" if number < 0 else ""
-        return f"{sign}{digits[: -kind.scale]}.{digits[-kind.scale :]}" if kind.scale else f"{sign}{digits}"
+        return _decimal_text(default, kind.scale or 0)
     if kind.name in ("longblob", "bit"):
         body = base64.b64decode(default)
+        if kind.name == "longblob" and _HEX_DIGITS.fullmatch(body):
+            return None
         return f"0x{(body[::-1] if kind.name == 'bit' else body).hex()}"
+    if kind.name in ("date", "datetime", "timestamp", "time"):
+        return _temporal_text(default, kind, meaning)
+    return str(default)
+
+
+def _decimal_text(default: Any, scale: int) -> str | None:
+    """The digits of a number, as the converter's ``decimal.format`` says."""
+    if isinstance(default, int | float):
+        number = Decimal(repr(default))
+        whole = number.quantize(Decimal(1).scaleb(-scale), context=_WIDE)
+        is_exact = whole == number and (isinstance(default, int) or len(number.as_tuple().digits) <= _EXACT_DIGITS)
+        return format(whole, "f") if is_exact else None
+    unscaled = int.from_bytes(base64.b64decode(default), "big", signed=True)
+    digits, sign = str(abs(unscaled)).rjust(scale + 1, "0"), "-" if unscaled < 0 else ""
+    return f"{sign}{digits[:-scale]}.{digits[-scale:]}" if scale else f"{sign}{digits}"
+
+
+def _temporal_text(default: Any, kind: ColumnType, meaning: str) -> str | None:
+    """A date or a time: a number by its unit, or text of ISO 8601.
+
+    The first moment of 1970 stands for CURRENT_TIMESTAMP, too, and for a zero date: that is not told.
+    """
+    if isinstance(default, str):
+        text = default.removesuffix("Z").replace("T", " ")
+        return None if _FIRST_MOMENT.fullmatch(text) else text
+    if default == 0 and kind.name != "time":
+        return None
     if kind.name == "date":
         return (date(1970, 1, 1) + timedelta(days=default)).isoformat()
+    us, rest = divmod(default, 1000) if meaning.startswith("io.debezium.time.Nano") else (default, 0)
+    if rest:
+        return None
+    us *= 1000 if kind.fraction == 3 else 1
     if kind.name == "datetime":
-        return (_EPOCH + timedelta(microseconds=default * (1000 if kind.fraction == 3 else 1))).strftime(
-            "%Y-%m-%d %H:%M:%S.%f"
-        )
-    if kind.name == "timestamp":
-        return str(default).removesuffix("Z").replace("T", " ")
-    if kind.name == "time":
-        us = int(default) * (1000 if kind.fraction == 3 else 1)
-        seconds, fraction = divmod(abs(us), 1_000_000)
-        return f"{'-' if us < 0 else ''}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{fraction:06}"
-    return str(default)
+        return (_EPOCH + timedelta(microseconds=us)).strftime("%Y-%m-%d %H:%M:%S.%f")
+    seconds, fraction = divmod(abs(us), 1_000_000)
+    return f"{'-' if us < 0 else ''}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{fraction:06}"

@@ -14,6 +14,7 @@ import pyarrow as pa
 from connectors.readers.kafka.debezium.schemas import ENCODED
 from connectors.readers.kafka.messages.binary import binary, encoded
 from connectors.readers.kafka.messages.events import Field
+from connectors.readers.kafka.messages.fractions import digits_us, from_ns
 from connectors.readers.kafka.messages.geometries import geometry
 from connectors.readers.kafka.messages.json_texts import json_text
 from historian.schema.snapshots import ColumnType
@@ -121,16 +122,16 @@ def _zoned_us(value: str) -> int:
     digits = rest.rstrip("Zz").partition("+")[0].partition("-")[0] if rest else ""
     zone = value[len(whole) + 1 + len(digits) :] if rest else ""
     at = datetime.fromisoformat((whole + zone if rest else value).replace("Z", "+00:00"))
-    return (at - _EPOCH) // timedelta(microseconds=1) + int(digits[:6].ljust(6, "0") or 0)
+    return (at - _EPOCH) // timedelta(microseconds=1) + digits_us(digits)
 
 
 _READ: dict[str, Callable[[Any], Any]] = {
     "io.debezium.time.Time": lambda value: value * 1000,
     "org.apache.kafka.connect.data.Time": lambda value: value * 1000,
-    "io.debezium.time.NanoTime": lambda value: value // 1000,
+    "io.debezium.time.NanoTime": from_ns,
     "io.debezium.time.Timestamp": lambda value: value * 1000,
     "org.apache.kafka.connect.data.Timestamp": lambda value: value * 1000,
-    "io.debezium.time.NanoTimestamp": lambda value: value // 1000,
+    "io.debezium.time.NanoTimestamp": from_ns,
     "io.debezium.time.ZonedTimestamp": _zoned_us,
     "io.debezium.time.IsoDate": _iso_days,
     "io.debezium.time.IsoTime": _iso_time_us,

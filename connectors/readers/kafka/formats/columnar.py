@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from connectors.readers.kafka.messages.events import Conventions
     from historian.schema.snapshots import ColumnType
 
-__all__ = ["form_of", "known_of", "partial_deletes", "reading_of", "told_of"]
+__all__ = ["form_of", "known_of", "partial_deletes", "reading_of", "told_of", "unchanged_updates"]
 
 
 def form_of(form: FlatFormat) -> JsonForm | None:
@@ -112,7 +112,7 @@ def told_of(decoder: FlatDecoder, form: JsonForm, key: bytes | None, value: byte
     return None if texts is None else replace(strict, remembered=tuple(zip(form.told, texts, strict=True)))
 
 
-def partial_deletes(program: Program, texts: Texts) -> NDArray[np.int64]:  # noqa: ARG001 as other doubts
+def partial_deletes(program: Program, texts: Texts, meta: NDArray[np.int64]) -> NDArray[np.int64]:  # noqa: ARG001 as other doubts
     """Messages of deletes that lack columns of other rows: they may have the key alone."""
     messages, ops = program.row_messages[: program.rows], program.row_ops[: program.rows]
     is_gone = np.flatnonzero(ops == Op.RETRACT)
@@ -121,6 +121,18 @@ def partial_deletes(program: Program, texts: Texts) -> NDArray[np.int64]:  # noq
         words = program.words(column)[program.row_images[is_gone]].view(np.uint64)
         is_partial |= words >> np.uint64(at.KIND_AT) == at.MISSING
     return messages[is_gone[is_partial]]
+
+
+def unchanged_updates(program: Program, texts: Texts, meta: NDArray[np.int64]) -> NDArray[np.int64]:  # noqa: ARG001 as other doubts
+    """Messages of updates that name no column which changed: the row before has the values of the row behind, as they stand there."""
+    messages, ops = program.row_messages[: program.rows], program.row_ops[: program.rows]
+    first = np.flatnonzero(ops == Op.CORRECT_FROM)
+    before, after = program.row_images[first], program.row_images[first + 1]
+    is_same = np.ones(len(first), np.bool_)
+    for column in program.slots.values():
+        words = program.words(column)
+        is_same &= words[before] == words[after]
+    return messages[first[is_same]]
 
 
 def reading_of(kind: ColumnType, written: Conventions) -> columns.Reading | None:

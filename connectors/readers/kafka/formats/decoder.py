@@ -10,6 +10,7 @@ from typing import Any
 
 from connectors.readers.kafka.debezium.changes import place_of, settled, truncated
 from connectors.readers.kafka.debezium.names import schema_name
+from connectors.readers.kafka.debezium.replaced_nulls import is_marked
 from connectors.readers.kafka.formats.schemas import UNTOLD, inferred, told
 from connectors.readers.kafka.formats.tables import FlatFormat
 from connectors.readers.kafka.formats.values import rows_of
@@ -139,6 +140,14 @@ class FlatDecoder:
                 found=f"{len(old)} former rows of {len(after)}",
                 next_step="have the producer send former rows",
             )
+        if form.old_has_changes and old is not None and not all(old):
+            raise UnsupportedEvent(
+                "an update that names no column which changed: NULLs are left out",
+                where=f"{table} at {where}",
+                expected=f"`{form.old}` with what changed, NULLs among it, as output_nulls=true of Maxwell writes it",
+                found=f"`{form.old}` without a column",
+                next_step="have the producer write NULLs, and its topics anew",
+            )
         time_us = self._time_us(message, form.time_unit_us, where)
         columns = self._key(message, key)
         by_key = op == "d" and form.short_deletes and bool(columns)
@@ -164,6 +173,8 @@ class FlatDecoder:
             )
             if isinstance(source, dict):
                 event = settled(event, source, lambda: self._key_fields(key), self._modes)
+                if is_marked(source) and not self._modes.accepts_defaults:
+                    event = replace(event, may_lack_nulls=True)
             events.append(event)
         return tuple(events)
 

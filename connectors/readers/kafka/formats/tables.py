@@ -28,6 +28,7 @@ class FlatFormat:
         short_deletes: that may be the key alone, and nothing marks it.
         former: how an update has the row before: "overlay": ``old`` lies over ``data``, by presence; "whole": ``old`` is that row;
             "if_whole": it is, where it has all fields of ``data``.
+        old_has_changes: in "overlay", ``old`` names a column at least. Where it is empty the producer leaves NULLs out, of rows too.
         time, time_unit_us: when the source changed the row; of ISO text 0.
         no_rows: fields which mark messages that are neither a row nor a statement, each element all of one kind.
         key: the field of the key's columns; ``key_prefix``: of fields in the message's key that are key columns; None: the key has none.
@@ -61,6 +62,7 @@ class FlatFormat:
     deleted: str = "data"
     short_deletes: bool = False
     former: str = "overlay"
+    old_has_changes: bool = False
     time: str
     time_unit_us: int = 0
     no_rows: tuple[frozenset[str], ...] = ()
@@ -91,6 +93,7 @@ _MAXWELL = FlatFormat(
     op="type",
     ops={"insert": "c", "update": "u", "delete": "d", "bootstrap-insert": "r"},
     passed_over=frozenset(("bootstrap-start", "bootstrap-complete", "heartbeat")),
+    old_has_changes=True,
     time="ts",
     time_unit_us=1_000_000,
     key="primary_key_columns",

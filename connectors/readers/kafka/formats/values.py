@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 
 from connectors.readers.kafka.messages.events import Conventions
+from connectors.readers.kafka.messages.fractions import digits_us, from_ns
 from connectors.readers.kafka.messages.geometries import geometry
 from connectors.readers.kafka.messages.json_texts import json_text
 from historian.schema.snapshots import BYTE_TYPES, GEOMETRIES, INTEGER_TYPES, TEXT_TYPES, ColumnType, set_text
@@ -123,7 +124,10 @@ def _decimal(kind: ColumnType) -> _Read:
     def read(value: Any) -> Any:
         if isinstance(value, bool):
             raise TypeError("a boolean is no number")
-        number = Decimal(repr(value) if isinstance(value, float) else value)
+        if isinstance(value, bytes):  # the unscaled number, of a format that has bytes
+            number = Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-(kind.scale or 0), _WIDE)
+        else:
+            number = Decimal(repr(value) if isinstance(value, float) else value)
         whole = number.quantize(step, context=_WIDE)
         if whole != number:
             raise ValueError(f"more fractional digits than {kind.scale or 0}: {value!r}")
@@ -138,9 +142,7 @@ def _debezium_decimal(kind: ColumnType) -> _Read:
     def read(value: Any) -> Any:
         if isinstance(value, int | float | Decimal):  # decimal.format=NUMERIC of the converter
             return plain(value)
-        body = value if isinstance(value, bytes) else base64.b64decode(_text(value), validate=True)
-        number = int.from_bytes(body, "big", signed=True)
-        return plain(Decimal(number).scaleb(-(kind.scale or 0), _WIDE))
+        return plain(value if isinstance(value, bytes) else base64.b64decode(_text(value), validate=True))
 
     return read
 
@@ -223,12 +225,8 @@ def _time_us(value: Any) -> int:
     if found is None:
         raise ValueError(f"no TIME: {value!r}")
     sign, hours, minutes, seconds, fraction = found.groups()
-    us = (int(hours) * 3600 + int(minutes) * 60 + int(seconds or 0)) * 1_000_000 + _fraction_us(fraction)
+    us = (int(hours) * 3600 + int(minutes) * 60 + int(seconds or 0)) * 1_000_000 + digits_us(fraction or "")
     return -us if sign else us
-
-
-def _fraction_us(digits: str | None) -> int:
-    return int(digits[:6].ljust(6, "0")) if digits else 0
 
 
 def _days(value: Any) -> int | None:
@@ -251,7 +249,7 @@ def _moment_us(value: Any, zone: str) -> int | None:
     at = datetime(
         int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), tzinfo=_zone(own or zone)
     )
-    return (at - _EPOCH) // timedelta(microseconds=1) + _fraction_us(fraction)
+    return (at - _EPOCH) // timedelta(microseconds=1) + digits_us(fraction or "")
 
 
 @lru_cache(maxsize=64)
@@ -273,7 +271,7 @@ def _debezium_temporal(kind: ColumnType, mode: str) -> _Read:
     if kind.name == "date":
         return _integer
     if mode == "nanoseconds":
-        return lambda value: _integer(value) // 1000
+        return lambda value: from_ns(_integer(value))
     is_coarse = kind.fraction <= 3 and (mode == "adaptive" or (mode == ADAPTIVE and kind.name == "datetime"))
     unit = 1000 if is_coarse or mode == "connect" else 1
     return lambda value: _integer(value) * unit

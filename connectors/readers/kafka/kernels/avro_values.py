@@ -63,6 +63,7 @@ def avro_integers(
                 else:
                     found = at.MISFIT
             if divisor != 1:
+                found = found if value % divisor == 0 else at.MISFIT
                 value = value // divisor
             if value < low or value > high or found == at.MISFIT:
                 found = at.MISFIT

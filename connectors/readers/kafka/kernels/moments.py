@@ -39,7 +39,7 @@ def _day(position: int) -> int:
 
 @inlined
 def _fraction_us(position: int, end: int) -> int:
-    """The microseconds of what stands from the point on, further digits cut off; -1 where it is none."""
+    """The microseconds of what stands from the point on, -1 where it is none, or tells a fraction of one."""
     if position == end:
         return 0
     count = end - position - 1
@@ -48,7 +48,7 @@ def _fraction_us(position: int, end: int) -> int:
     found = digits(position + 1, count)
     if found < 0 or count <= 6:
         return found if found < 0 else found * _POWERS[6 - count]
-    return digits(position + 1, 6)
+    return digits(position + 1, 6) if digits(position + 7, count - 6) == 0 else -1
 
 
 @inlined

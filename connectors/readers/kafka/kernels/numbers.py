@@ -82,7 +82,7 @@ def integers(
     """Integers of *width* bytes between *low* and *high*; how many are misfits.
 
     Args:
-        multiplier, divisor: of the value; a fraction is cut off, downwards.
+        multiplier, divisor: of the value; one that is no multiple of the divisor is a misfit.
         texts: texts of digits are integers too; *truths*: true and false are 1 and 0.
         wraps: of 16 bytes; a negative number stands for one that is 2^64 greater.
     """  # fmt: skip
@@ -101,7 +101,7 @@ def integers(
             if value != NO_INTEGER and multiplier != 1:
                 value = value * multiplier if -_MOST // multiplier < value < _MOST // multiplier else NO_INTEGER
             if value != NO_INTEGER and divisor != 1:
-                value = value // divisor
+                value = value // divisor if value % divisor == 0 else NO_INTEGER
             found = at.HAS_VALUE
             if value == NO_INTEGER or value < low or value > high:
                 found = at.MISFIT

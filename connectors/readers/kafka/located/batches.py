@@ -115,8 +115,8 @@ Lone = Callable[["TableName"], bool]
 """Whether a table is normalised. Then an update without the former row is a row, whose key alone says which one it changes; else it is not understood."""
 
 
-Doubts = Callable[[Program, "Texts"], "NDArray[np.int64]"]
-"""Which of the messages that a program has walked are to be read one by one: values may not mean what they say."""
+Doubts = Callable[[Program, "Texts", "NDArray[np.int64]"], "NDArray[np.int64]"]
+"""Which of the messages that a program has walked, by the batch's words, are to be read one by one: values may not mean what they say."""
 
 
 def never(_: TableName) -> bool:
@@ -218,7 +218,7 @@ class Locator:
                     used.append(program)
                     status[program.strangers(texts, meta)] = at.SLOW
                     if self._doubts is not None:
-                        status[self._doubts(program, texts)] = at.SLOW
+                        status[self._doubts(program, texts, meta)] = at.SLOW
             todo = np.flatnonzero((status == at.OPEN) | (status == at.STRANGE))
             if not len(todo) or learned >= _MOST_LEARNED:
                 return used

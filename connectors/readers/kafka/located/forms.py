@@ -17,6 +17,7 @@ class JsonForm:
         op: the operation; ``ops``: of each name "c", "u", "d", or "w" of an update that may lack the row before it.
         database, table: of the source; ``schema``: what stands for the database where messages name their table by it.
         server: where messages tell what kind of server they come from, their schema and their database.
+        mark: a text that says something of how all values are written; see :meth:`.programs.Program.marked`.
         time: a number of ``time_unit_us``; where it is missing or NULL ``coarse_time`` of ``coarse_time_unit_us``, and 0 without that too.
         time_bounds_us: the first and the last time that is one.
         after, before: the rows; ``deleted``: of the two, that which has the row of a delete.
@@ -53,6 +54,7 @@ class JsonForm:
     told: tuple[str, ...] = ()
     schema: str = ""
     server: tuple[str, ...] = ()
+    mark: str = ""
     prefixed: bool = False
     tombstones: bool = False
     exact: bool = False

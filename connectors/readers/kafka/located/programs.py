@@ -76,6 +76,7 @@ def _slots(form: JsonForm) -> dict[str, int]:
         *form.told,
         *form.sources,
         *form.server,
+        form.mark,
     ]
     slots: dict[str, int] = {}
     used = 0
@@ -356,6 +357,11 @@ class Program:
             is_strange = self.words_at(schema, meta, messages) >> np.uint64(at.KIND_AT) > at.NULL
         found: NDArray[np.int64] = messages[is_strange]
         return found
+
+    def marked(self, texts: Texts, meta: NDArray[np.int64], mark: bytes) -> NDArray[np.int64]:
+        """The messages with rows whose ``mark`` is that one."""
+        messages = self.row_messages[: self.rows]
+        return messages[self._has_text(self.form.mark, mark, texts, meta, messages)] if self.form.mark else messages[:0]
 
     def _has_text(
         self, path: str, text: bytes, texts: Texts, meta: NDArray[np.int64], messages: NDArray[np.int64]

@@ -2,6 +2,6 @@
 
 How a format's messages are read does not belong here (:mod:`connectors.readers.kafka.debezium`, :mod:`connectors.readers.kafka.formats`).
 
-Open to other rooms: ``batch``, ``binary``, ``events``, ``geometries``, ``json_texts``, ``modes``, ``parsing``, ``partitions``, ``sniffing``, ``source_places``,
+Open to other rooms: ``batch``, ``binary``, ``events``, ``fractions``, ``geometries``, ``json_texts``, ``modes``, ``parsing``, ``partitions``, ``sniffing``, ``source_places``,
 ``timestamps``, ``whole_rows``.
 """

@@ -20,12 +20,14 @@ class Field:
         column: what it is as a column, id 0.
         type: of Kafka Connect; ``name``: of what it means, "" for the plain type.
         parameters: that the schema gives with the meaning.
+        default: of one that may be NULL, as the schema has it; None: there is none.
     """
 
     column: Column
     type: str
     name: str
     parameters: Mapping[str, str]
+    default: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +100,7 @@ class Event:
         unknown: fields of ``after`` whose values the message does not have.
         former_name: of the table, in plans of earlier releases; None: the same.
         moved: what this and another event have in common if both are one change of the key; "": it is none for sure.
+        may_lack_nulls: where a nullable column has its default there may have been a NULL.
         source: of Debezium's, what its message says under that name, as where the change stands in the source's log; None: the message has to be looked at.
     """
 
@@ -113,6 +116,7 @@ class Event:
     unknown: tuple[str, ...] = ()
     former_name: TableName | None = None
     moved: str = ""
+    may_lack_nulls: bool = False
     source: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
 

@@ -20,6 +20,7 @@ class DebeziumModes:
         full_identity: all tables of PostgreSQL's have REPLICA IDENTITY FULL, so that former rows are whole; else deletes are by
             their keys alone, and updates have none.
         unavailable: ``unavailable.value.placeholder``.
+        accepts_defaults: a default of a nullable column counts as such where the converter writes defaults in the place of NULLs.
     """
 
     decimals: str = "precise"
@@ -27,6 +28,7 @@ class DebeziumModes:
     temporal: str = "adaptive_time_microseconds"
     full_identity: bool = False
     unavailable: str = "__debezium_unavailable_value"
+    accepts_defaults: bool = False
 
     def over(self, written: Conventions) -> Conventions:
         """*written* as this connector writes."""

@@ -22,6 +22,7 @@ _MARKS: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
     (frozenset(("database", "type", "ts")), ("maxwell",)),
     (frozenset(("op_type", "op_ts", "table")), ("ogg_json",)),
     (frozenset(("data", "metadata")), ("dms_json",)),
+    (frozenset(("control", "metadata")), ("dms_json",)),
 )
 """Members that messages of a format have, the stricter ones first."""
 

@@ -49,5 +49,5 @@ TICDC_AVRO = KeyedFormat(
     times=(("commit_physical_time", 1000),),
     of_record=True,
     types=_TYPES,
-    written=Conventions(labels="text", documents="text", decimal="base64", wraps=True),
+    written=Conventions(labels="text", documents="text", wraps=True),
 )

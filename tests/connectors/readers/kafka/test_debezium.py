@@ -236,6 +236,17 @@ def test_decimals_that_no_arrow_type_holds_travel_as_text() -> None:
         (named("io.debezium.time.MicroTime", "int64"), -45296789000, "-12:34:56.789000"),
         (named("io.debezium.time.NanoTime", "int64"), 3_600_000_000_000, "01:00:00.000000"),
         (named("io.debezium.time.NanoTimestamp", "int64"), US * 1000, "2024-01-02 03:04:05.123456"),
+        (named("io.debezium.time.NanoDuration", "int64"), 3_600_000_000_000, "3600000000000"),
+        (named("io.debezium.time.IsoDate", "string"), "2024-02-29Z", "2024-02-29"),
+        (named("io.debezium.time.IsoTime", "string"), "01:02:03.5Z", "01:02:03.5"),
+        (named("io.debezium.time.IsoTimestamp", "string"), "2024-01-02T03:04:05.123456Z", "2024-01-02 03:04:05.123456"),
+        (named("org.apache.kafka.connect.data.Decimal", "bytes", scale="2"), -1.5, "-1.50"),
+        (
+            named("org.apache.kafka.connect.data.Decimal", "bytes", scale="0"),
+            18446744073709551615,
+            "18446744073709551615",
+        ),
+        ({"type": "bytes", "optional": True, "field": "f"}, b64(b"abc"), "0x616263"),
         (named("", "boolean"), True, "b'1'"),
     ],
 )
@@ -243,6 +254,44 @@ def test_defaults_are_the_servers_text(field: dict[str, Any], default: Any, init
     (found,) = columns_of({"fields": [{**field, "default": default}]}, "")
 
     assert (initial, True) == (found.column.initial, found.column.initial_known)
+
+
+@pytest.mark.parametrize(
+    "field,default",
+    [
+        (named("io.debezium.time.NanoTimestamp", "int64"), US * 1000 + 1),
+        (named("org.apache.kafka.connect.data.Decimal", "bytes", scale="20"), 0.12345678901234568),
+        (named("io.debezium.data.FloatVector", "array"), [1.0]),
+        # As DEFAULT x'00ff' has it.
+        ({"type": "bytes", "optional": True, "field": "f"}, b64(b"00ff")),
+        # As a function of PostgreSQL has it.
+        (named("io.debezium.data.Uuid", "string"), "00000000-0000-0000-0000-000000000000"),
+        # As CURRENT_TIMESTAMP has it, and zero dates.
+        (named("io.debezium.time.ZonedTimestamp", "string"), "1970-01-01T00:00:00Z"),
+        (named("io.debezium.time.MicroTimestamp", "int64"), 0),
+        (named("io.debezium.time.Date", "int32"), 0),
+    ],
+)
+def test_a_default_that_is_not_told_exactly_is_not_known(field: dict[str, Any], default: Any) -> None:
+    (found,) = columns_of({"fields": [{**field, "default": default}]}, "")
+
+    assert (None, False) == (found.column.initial, found.column.initial_known)
+
+
+@pytest.mark.parametrize(
+    "field,value",
+    [
+        (named("io.debezium.time.NanoTimestamp", "int64"), 1520085154000000999),
+        (named("io.debezium.time.NanoTime", "int64"), 1),
+        (named("io.debezium.time.ZonedTimestamp", "string"), "2024-01-02T03:04:05.1234567+02:00"),
+        (named("io.debezium.time.IsoTimestamp", "string"), "2024-01-02T03:04:05.1234567Z"),
+    ],
+)
+def test_a_fraction_of_a_microsecond_is_no_value_of_a_column(field: dict[str, Any], value: Any) -> None:
+    (found,) = columns_of({"fields": [field]}, "")
+
+    with pytest.raises(ValueError, match="a fraction of a microsecond, which no column holds"):
+        arrow_column([value], found, found.column.type)
 
 
 def test_labels_with_commas_are_kept_whole() -> None:
