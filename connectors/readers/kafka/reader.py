@@ -353,6 +353,7 @@ class KafkaReader:
         """Closes connections; the reader can be used again."""
         self._cache = None
         self._client.close()
+        self._administration.close()
 
 
 def _own(log: Sequence[CachedLog]) -> Generator[Batch, None, None]:
