@@ -148,6 +148,7 @@ class SchemaMet:
             columns, and of some types the name alone. "columns": all columns, and types of those that are not known otherwise, or whose
             values the known type would change. "names": some columns, and of what kind their values are.
         advice: what to do where they tell too little for a version, for people.
+        is_of_its_time: the source tells when it made the change, which is no row of a snapshot: the source's schema was this one then.
     """
 
     place: Place
@@ -157,6 +158,7 @@ class SchemaMet:
     event_time_us: int
     certainty: str = "exact"
     advice: str = ""
+    is_of_its_time: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
