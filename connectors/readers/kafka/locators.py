@@ -31,7 +31,7 @@ def locator_of(decoder: Decoder, lone: Lone = never) -> Locator | None:
         return AvroLocator(decoder, lone)
     if isinstance(decoder, FlatDecoder):
         form, located = decoder.format, flat.form_of(decoder.format)
-        doubts = doubts_of(decoder.modes) if form.source else flat.partial_deletes if form.short_deletes else None
+        doubts = doubts_of(decoder.modes) if form.source else flat.doubts_of(form)
         if located is None:
             return None
         return Locator(located, lambda key, value: flat.known_of(decoder, key, value), lone, doubts)

@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 
     from connectors.readers.kafka.formats.decoder import FlatDecoder
     from connectors.readers.kafka.formats.tables import FlatFormat
+    from connectors.readers.kafka.located.batches import Doubts
     from connectors.readers.kafka.messages.batch import Texts
     from connectors.readers.kafka.messages.events import Conventions
     from historian.schema.snapshots import ColumnType
 
-__all__ = ["form_of", "known_of", "partial_deletes", "reading_of", "told_of"]
+__all__ = ["doubts_of", "form_of", "known_of", "reading_of", "told_of"]
 
 
 def form_of(form: FlatFormat) -> JsonForm | None:
@@ -112,15 +113,24 @@ def told_of(decoder: FlatDecoder, form: JsonForm, key: bytes | None, value: byte
     return None if texts is None else replace(strict, remembered=tuple(zip(form.told, texts, strict=True)))
 
 
-def partial_deletes(program: Program, texts: Texts) -> NDArray[np.int64]:  # noqa: ARG001 as other doubts
-    """Messages of deletes that lack columns of other rows: they may have the key alone."""
-    messages, ops = program.row_messages[: program.rows], program.row_ops[: program.rows]
-    is_gone = np.flatnonzero(ops == Op.RETRACT)
-    is_partial = np.zeros(len(is_gone), np.bool_)
-    for column in program.slots.values():
-        words = program.words(column)[program.row_images[is_gone]].view(np.uint64)
-        is_partial |= words >> np.uint64(at.KIND_AT) == at.MISSING
-    return messages[is_gone[is_partial]]
+def doubts_of(form: FlatFormat) -> Doubts | None:
+    """What finds rows that lack columns of others, and may be cut: deletes of the key alone, and what a message itself says is not whole."""
+    marks = [path.rpartition(".")[2].encode() for path in form.partial if path not in form.members]
+    if not (form.short_deletes or marks):
+        return None
+
+    def found(program: Program, texts: Texts) -> NDArray[np.int64]:
+        images = program.row_images[: program.rows]
+        lacks = np.zeros(program.rows, np.bool_)
+        for column in program.slots.values():
+            words = program.words(column)[images].view(np.uint64)
+            lacks |= words >> np.uint64(at.KIND_AT) == at.MISSING
+        messages, is_gone = program.row_messages[: program.rows], program.row_ops[: program.rows] == Op.RETRACT
+        deletes = messages[lacks & is_gone] if form.short_deletes else messages[:0]
+        cut = [number for number in messages[lacks].tolist() if any(mark in (texts[number] or b"") for mark in marks)]
+        return np.concatenate([deletes, np.array(cut, messages.dtype)])
+
+    return found
 
 
 def reading_of(kind: ColumnType, written: Conventions) -> columns.Reading | None:
