@@ -348,9 +348,10 @@ class MetSchemas:
         by_then = [each for each in known if each.event_time_us <= met.event_time_us]
         ids = {column.name: column.id for each in (*known, *by_then) for column in each.snapshot.columns}
         columns = tuple(replace(each, id=ids[each.name]) for each in met.columns if each.name in ids)
-        held = {column.id for column in columns}
-        key = [ids.get(name, 0) for name in met.key] if met.key is not None else held.intersection(last.primary_key)
-        return replace(last, columns=columns, primary_key=tuple(key))
+        if met.key is None:
+            held = {column.id for column in columns}
+            return replace(last, columns=columns, primary_key=tuple(each for each in last.primary_key if each in held))
+        return replace(last, columns=columns, primary_key=tuple(ids.get(name, 0) for name in met.key))
 
 
 def _behind(known: Sequence[_Known], at: int, met: SchemaMet) -> int | None:
