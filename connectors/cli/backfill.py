@@ -150,7 +150,7 @@ def _limit(config: Path, texts: Sequence[str]) -> None:
 
 def _server(settings: PipelineConfig) -> ServerSource:
     if not isinstance(settings.source, ServerSource):
-        raise ConfigError("binlog files hold no tables to copy", problems=("expected a server @ $.source",))
+        raise ConfigError("binlog files and topics hold no tables to copy", problems=("expected a server @ $.source",))
     return settings.source
 
 

@@ -221,7 +221,9 @@ class _Rounds:
 
 def _compared_lake(settings: PipelineConfig) -> DeltaSettings:
     if not isinstance(settings.source, ServerSource):
-        raise ConfigError("binlog files hold no tables to compare with", problems=("expected a server @ $.source",))
+        raise ConfigError(
+            "binlog files and topics hold no tables to compare with", problems=("expected a server @ $.source",)
+        )
     return lake_of(settings)
 
 

@@ -151,6 +151,7 @@ class SchemaMet:
             values the known type would change. "names": some columns, and of what kind their values are.
         advice: what to do where they tell too little for a version, for people.
         has_statements: each statement stands in this partition too, before the rows that are behind it.
+        is_of_its_time: the source tells when it made the change, which is no row of a snapshot: the source's schema was this one then.
     """
 
     place: Place
@@ -161,6 +162,7 @@ class SchemaMet:
     certainty: str = "exact"
     advice: str = ""
     has_statements: bool = False
+    is_of_its_time: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from connectors.readers.base import LogMark
 from historian import codec
 from historian.errors import LogReplaced
-from historian.positions import KAFKA, FilePosition, LogPosition
+from historian.positions import FilePosition, LogPosition
 
 if TYPE_CHECKING:
     from connectors.readers.base import Reader
@@ -56,9 +56,15 @@ class Continuity:
         self._is_checked = True
 
     def note(self, end: LogPosition) -> None:
-        """Notes the file in which what was read ends, and says where server or version are others than before."""
+        """Notes the file in which what was read ends, and says where server or version are others than before.
+
+        Topics have no file that tells one from another: each time they are asked whether they are those that were read.
+
+        Raises:
+            LogReplaced: a topic is another one.
+        """
         held = self._held
-        if held is not None and (held.file, held.server) == (end.file, end.server) and not self._has_new_topics(end):
+        if held is not None and not held.topics and (held.file, held.server) == (end.file, end.server):
             return
         found = self._reader.mark(end.file)
         if found is None:
@@ -66,17 +72,14 @@ class Continuity:
         if held is not None and held.topics:
             _check_topics(held, found)
             found = replace(found, topics={**held.topics, **found.topics})
+            if found == held:
+                return
         if held is not None and found.server != held.server:
             _log.warning("the log is read from server %s now, up to %s from %s", found.server, held.file, held.server)
         if held is not None and found.version != held.version:
             _log.warning("the server is of version %s from %s on, before %s", found.version, found.file, held.version)
         self._store.remember_log(codec.dump(LogMark, found))
         self._held = found
-
-    def _has_new_topics(self, end: LogPosition) -> bool:
-        if end.flavor != KAFKA or self._held is None:
-            return False
-        return not {topic for topic, _, _ in end.offsets.next} <= self._held.topics.keys()
 
     def _check_files(self, held: LogMark) -> None:
         """A file that is gone was purged, unless the log's numbers began anew."""

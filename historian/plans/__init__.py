@@ -22,6 +22,7 @@ from historian.plans.plans import (
     TableCopy,
     version_in,
 )
+from historian.plans.quadrants import ReconciledRows, RowFate, following, reconcile
 from historian.plans.row_values import RowValues, has_plain_values, held_values, rows_with, stored_keys
 from historian.plans.segments import brings, numbers, planned_tables, resumed_table, retracts, stopped_table
 from historian.plans.shards import Into, IntoSettings, evolution_problems, group_problems
@@ -60,7 +61,9 @@ __all__ = [
     "PreparedRows",
     "PreparedTable",
     "Quarantine",
+    "ReconciledRows",
     "RolledBack",
+    "RowFate",
     "RowValues",
     "ServerPass",
     "Signs",
@@ -74,6 +77,7 @@ __all__ = [
     "brings",
     "compared_here",
     "evolution_problems",
+    "following",
     "group_problems",
     "has_plain_order",
     "has_plain_values",
@@ -81,6 +85,7 @@ __all__ = [
     "numbers",
     "planned_tables",
     "planned_type_options",
+    "reconcile",
     "resumed_table",
     "retracts",
     "rows_with",

@@ -22,7 +22,7 @@ from historian.schema.edits import Edit
 from historian.schema.snapshots import Snapshot
 from historian.values.texts import initial_scalar
 
-__all__ = ["ReconciledRows", "RowFate", "reconcile"]
+__all__ = ["ReconciledRows", "RowFate", "following", "reconcile"]
 
 
 class RowFate(Enum):
@@ -72,7 +72,7 @@ def reconcile(rows: pa.RecordBatch, versions: Sequence[Version], *, written: int
     if held.number <= now.number:
         if gone or now.snapshot is None:
             return ReconciledRows(fate=RowFate.SKIP, reason=f"the rows went with a statement on {held.name}")
-        return _following(rows, held.snapshot, now)
+        return ReconciledRows(fate=RowFate.KEEP, rows=following(rows, held.snapshot, now.snapshot))
     if gone or now.snapshot is None:
         return ReconciledRows(fate=RowFate.WAIT, reason=f"{held.name} is yet to be emptied")
     return _preceding(rows, held.snapshot, now.snapshot, crossed)
@@ -103,17 +103,27 @@ def _crossed(versions: Sequence[Version], one: Version, other: Version) -> _Cros
     return crossed
 
 
-def _following(rows: pa.RecordBatch, written: Snapshot, now: Version) -> ReconciledRows:
-    assert now.snapshot is not None  # noqa: S101 the caller has looked; for the type checker
-    if written.primary_key != now.snapshot.primary_key:
+def following(rows: pa.RecordBatch, written: Snapshot, now: Snapshot) -> pa.RecordBatch:
+    """*rows* of the schema *written* under a later one: by column id, with the defaults of added columns.
+
+    Raises:
+        TableStopped: the later one has another key. Rows that differ by the former key may be one by this one.
+        ValueUnrepresentable: a type changed, and cannot hold a value.
+    """
+    if now.primary_key and {*written.primary_key} != {*now.primary_key}:
         raise TableStopped(
             "rows of another key follow its change",
             where=str(now.name),
-            expected=f"key columns {now.snapshot.primary_key}",
-            found=written.primary_key,
-            next_step="`historian heal`",
+            expected=f"the key ({_key(now)})",
+            found=f"the key ({_key(written)})",
+            next_step="`historian replay` reads the log again, `historian heal` goes on from its end",
         )
-    return ReconciledRows(fate=RowFate.KEEP, rows=project(rows, written, now.snapshot))
+    return project(rows, written, now)
+
+
+def _key(snapshot: Snapshot) -> str:
+    held = {column.id: column.name for column in snapshot.columns}
+    return ", ".join(held.get(number, "?") for number in snapshot.primary_key)
 
 
 def _preceding(rows: pa.RecordBatch, written: Snapshot, now: Snapshot, crossed: _Crossed) -> ReconciledRows:

@@ -27,6 +27,7 @@ AREAS: Mapping[str, tuple[str, ...]] = {
         "integration/test_killed_topics.py",
         "integration/test_maxwell.py",
         "integration/test_normalized_topics.py",
+        "integration/test_outages_of_topics.py",
         "integration/test_postgresql_topics.py",
         "integration/test_statements_among_rows.py",
         "integration/test_topic_formats.py",

@@ -30,10 +30,15 @@ class Kept:
 
 
 class Administration:
-    """Asks of the topics of *client*, over a connection of its own for each question. All answers are retryable."""
+    """Asks of the topics of *client*, over a connection of its own. All answers are retryable."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._admin: AdminClient | None = None
+
+    def close(self) -> None:
+        """Closes the connection; it can be used again."""
+        self._admin = None
 
     def topic_ids(self) -> dict[str, str]:
         """By topic, the id that a broker gives it when it is made; none of brokers that give none.
@@ -126,9 +131,9 @@ class Administration:
         topics = sorted({topic for topic, _ in self._client.partitions()})
         if not topics:
             return {}
-        known = self._client.settings
-        settings: dict[str, Any] = {"log_level": 0, **known.client, "bootstrap.servers": known.brokers}
-        admin = AdminClient(settings)
-        told = ask(admin, topics)
+        if self._admin is None:
+            known = self._client.settings
+            self._admin = AdminClient({"log_level": 0, **known.client, "bootstrap.servers": known.brokers})
+        told = ask(self._admin, topics)
         wait(told.values())  # answers come as long as the client is there
         return told

@@ -13,7 +13,7 @@ from connectors.readers.kafka.debezium.events import EventReader
 from connectors.readers.kafka.formats import columnar as flat
 from connectors.readers.kafka.formats.decoder import FlatDecoder
 from connectors.readers.kafka.formats.inferring import InferringLocator
-from connectors.readers.kafka.located.batches import Doubts, Locator, Lone, never
+from connectors.readers.kafka.located.batches import Locator, Lone, never
 from connectors.readers.kafka.messages.events import Decoder
 
 __all__ = ["locator_of", "scanning_locator_of"]
@@ -31,11 +31,7 @@ def locator_of(decoder: Decoder, lone: Lone = never) -> Locator | None:
         return AvroLocator(decoder, lone)
     if isinstance(decoder, FlatDecoder):
         form, located = decoder.format, flat.form_of(decoder.format)
-        doubts: Doubts | None = flat.partial_deletes if form.short_deletes else None
-        if form.source:
-            doubts = doubts_of(decoder.modes)
-        elif form.old_has_changes:
-            doubts = flat.unchanged_updates
+        doubts = doubts_of(decoder.modes) if form.source else flat.doubts_of(form)
         if located is None:
             return None
         return Locator(located, lambda key, value: flat.known_of(decoder, key, value), lone, doubts)

@@ -138,11 +138,11 @@ class KafkaReader:
             raise purged(partition, wanted, low, high)
         if wanted > high:
             raise LogReplaced(
-                "a partition ends before what was read of it: the topic was made anew, or lost messages",
+                "a partition ends before that offset: there is no message yet, or the topic was made anew, or lost messages",
                 where=f"{partition[0]}:{partition[1]}",
                 expected=f"an end at {wanted} or behind",
                 found=f"offsets {low} to {high}",
-                next_step="start another connector with a store and targets of its own",
+                next_step="give an offset that it has; where the connector has read so far, start another one with a store and targets of its own",
             )
         return wanted
 
@@ -344,6 +344,7 @@ class KafkaReader:
         """Closes connections; the reader can be used again."""
         self._cache = None
         self._client.close()
+        self._administration.close()
 
 
 def _own(log: Sequence[CachedLog]) -> Generator[Batch, None, None]:

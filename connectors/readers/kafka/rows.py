@@ -19,10 +19,10 @@ from connectors.readers.kafka.parts import ColumnRows, EventRows, moved
 from historian.changelog.chunks import Chunk, unread_chunk
 from historian.changelog.missing_columns import ABSENT, MOVED, pack
 from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
-from historian.changelog.projection import project
-from historian.errors import SourceError, ValueUnrepresentable
+from historian.errors import SourceError, TableStopped, ValueUnrepresentable
 from historian.names import TableName
 from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
+from historian.plans.quadrants import following
 from historian.schema.snapshots import Snapshot
 
 __all__ = ["ChunkMaker"]
@@ -283,7 +283,7 @@ class ChunkMaker:
         stopped = ""
         try:
             batch = self._batch(rows)
-        except ValueUnrepresentable as error:
+        except (TableStopped, ValueUnrepresentable) as error:
             if not self._stops:
                 raise
             self._stopped.add(table.table_id)
@@ -337,7 +337,7 @@ class ChunkMaker:
         batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
         target = rows.version.snapshot
         if target is not None and rows.written is not target:
-            batch = project(batch, rows.written, target)
+            batch = following(batch, rows.written, target)
         # Whoever makes rows whole puts two of them together; others have no use for it.
         if self._stops and not self._as_text and self._normalized(rows.written.name):
             moves = [text for part in rows.parts for text in part.moves()]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from connectors.readers.base import SchemaMet, Statement
 from connectors.tracking.topics.edits import fits
 from connectors.tracking.topics.former_tables import FormerTables, Left
+from connectors.tracking.topics.told import key_names
 from historian.charsets.client_text import printable
 from historian.ddl import Resolution, resolve
 from historian.history.versions import in_force
@@ -157,6 +158,11 @@ class MetSchemas:
         if passed is not None:
             self._note(key, met, passed.number, None)
             return True
+        behind = None if is_late else _behind(known, at, met)
+        if behind is not None:
+            if behind:
+                self._note(key, met, behind, None)
+            return bool(behind)
         here = next((each for each in known if each.number == at), None)
         if here is not None and here.has_place and here.event_time_us > met.event_time_us:
             # The row is sent again: its place is before the statement, whatever its partition has met by now.
@@ -378,7 +384,34 @@ class MetSchemas:
         return next(each.snapshot for each in found if each.number == passage.version)
 
     def _by_name(self, met: SchemaMet, known: list[_Known], last: Snapshot) -> Snapshot:
-        """*last* with the columns of *met* under the ids that columns of their names had last; others have none that anyone reads."""
-        ids = {column.name: column.id for each in known for column in each.snapshot.columns}
+        """*last* with the columns of *met* under the ids that columns of their names had by then, else last; others have none that anyone reads."""
+        by_then = [each for each in known if each.event_time_us <= met.event_time_us]
+        ids = {column.name: column.id for each in (*known, *by_then) for column in each.snapshot.columns}
         columns = tuple(replace(each, id=ids[each.name]) for each in met.columns if each.name in ids)
-        return replace(last, columns=columns)
+        if met.key is None:
+            held = {column.id for column in columns}
+            return replace(last, columns=columns, primary_key=tuple(each for each in last.primary_key if each in held))
+        return replace(last, columns=columns, primary_key=tuple(ids.get(name, 0) for name in met.key))
+
+
+def _behind(known: Sequence[_Known], at: int, met: SchemaMet) -> int | None:
+    """The version of *met* where its time is behind one that it does not fit, which came behind the version *at*; 0: a new one. None: it is not so.
+
+    A column that is dropped and added again is another column, though the partition of *met* may have had no row in between.
+    """
+    since = [each for each in known if each.number > at and each.event_time_us < met.event_time_us]
+    if not since or any(each.by_statement for each in known):
+        return None
+    fitting = [each.number for each in since if fits(each.snapshot, met)]
+    last = since[-1]
+    if last.number not in fitting and met.is_of_its_time and _adds_alone(last.snapshot, met):
+        later = [each for each in known if each.number > last.number]
+        return next((each.number for each in later if fits(each.snapshot, met)), None if later else 0)
+    return fitting[-1] if fitting and fitting[-1] > since[0].number else None
+
+
+def _adds_alone(before: Snapshot, met: SchemaMet) -> bool:
+    """Whether *met* has all of *before*, and columns beside: whatever clocks say, no value of a column is left out by it."""
+    told = {(column.name, column.type, column.nullable) for column in met.columns}
+    held = {(column.name, column.type, column.nullable) for column in before.columns}
+    return held < told and met.key == key_names(before)

@@ -150,6 +150,13 @@ def test_a_changed_key_holds_new_rows_back_and_stops_at_old_ones() -> None:
         outcome(chain, 1, 2, (1, 2))
 
 
+@pytest.mark.parametrize("keys", [((1, 2), (2, 1)), ((1,), ())], ids=["in_another_order", "dropped"])
+def test_old_rows_go_on_where_nothing_merges_them_by_another_key(keys: tuple[tuple[int, ...], ...]) -> None:
+    chain = versions(*(SetPrimaryKey(table=T, columns=key) for key in keys))
+
+    assert [(1, 2)] == outcome(chain, 2, 3, (1, 2))
+
+
 def test_a_narrower_type_takes_old_values_that_fit_and_new_ones_wait() -> None:
     chain = versions(WIDEN, ChangeType(table=T, column_id=2, old=BIGINT, new=INT))
 

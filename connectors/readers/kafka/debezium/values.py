@@ -50,8 +50,8 @@ def arrow_column(values: Sequence[Any], field: Field, kind: ColumnType) -> pa.Ar
         return pa.array(made, pa.int32() if pa.types.is_date(wanted) else pa.int64()).cast(wanted)
     if pa.types.is_decimal(wanted):
         return pa.array([None if value is None else Decimal(value) for value in made], wanted)
-    if pa.types.is_string(wanted) and made and any(isinstance(value, Decimal) for value in made):
-        return pa.array([None if value is None else format(value, "f") for value in made], wanted)
+    if pa.types.is_string(wanted) and field.type != "string" and any(isinstance(value, Decimal) for value in made):
+        return pa.array([None if value is None else format(Decimal(value), "f") for value in made], wanted)
     return pa.array(made, wanted)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,15 +24,18 @@ from historian.schema.snapshots import BYTE_TYPES, INTEGER_TYPES, TEXT_TYPES
 from historian.values.arrow_types import arrow_type
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from numpy.typing import NDArray
 
     from connectors.readers.kafka.formats.decoder import FlatDecoder
     from connectors.readers.kafka.formats.tables import FlatFormat
+    from connectors.readers.kafka.located.batches import Doubts
     from connectors.readers.kafka.messages.batch import Texts
     from connectors.readers.kafka.messages.events import Conventions
     from historian.schema.snapshots import ColumnType
 
-__all__ = ["form_of", "known_of", "partial_deletes", "reading_of", "told_of", "unchanged_updates"]
+__all__ = ["doubts_of", "form_of", "known_of", "reading_of", "told_of"]
 
 
 def form_of(form: FlatFormat) -> JsonForm | None:
@@ -112,18 +116,37 @@ def told_of(decoder: FlatDecoder, form: JsonForm, key: bytes | None, value: byte
     return None if texts is None else replace(strict, remembered=tuple(zip(form.told, texts, strict=True)))
 
 
-def partial_deletes(program: Program, texts: Texts, meta: NDArray[np.int64]) -> NDArray[np.int64]:  # noqa: ARG001 as other doubts
-    """Messages of deletes that lack columns of other rows: they may have the key alone."""
-    messages, ops = program.row_messages[: program.rows], program.row_ops[: program.rows]
-    is_gone = np.flatnonzero(ops == Op.RETRACT)
-    is_partial = np.zeros(len(is_gone), np.bool_)
+def doubts_of(form: FlatFormat) -> Doubts | None:
+    """What finds messages that may not tell all: see :func:`_cut` and :func:`_unchanged_updates`; None: those of *form* do."""
+    marks = [path.rpartition(".")[2].encode() for path in form.partial if path not in form.members]
+    each: list[Doubts] = [partial(_cut, marks, form.short_deletes)] if form.short_deletes or marks else []
+    if form.old_has_changes:
+        each.append(_unchanged_updates)
+    if not each:
+        return None
+    return lambda program, texts, meta: np.concatenate([found(program, texts, meta) for found in each])
+
+
+def _cut(
+    marks: Collection[bytes],
+    short_deletes: bool,  # noqa: FBT001 by partial
+    program: Program,
+    texts: Texts,
+    meta: NDArray[np.int64],  # noqa: ARG001 as other doubts
+) -> NDArray[np.int64]:
+    """Messages with rows that lack columns of others, and may be cut: deletes of the key alone, and what a message itself says is not whole."""
+    images = program.row_images[: program.rows]
+    lacks = np.zeros(program.rows, np.bool_)
     for column in program.slots.values():
-        words = program.words(column)[program.row_images[is_gone]].view(np.uint64)
-        is_partial |= words >> np.uint64(at.KIND_AT) == at.MISSING
-    return messages[is_gone[is_partial]]
+        words = program.words(column)[images].view(np.uint64)
+        lacks |= words >> np.uint64(at.KIND_AT) == at.MISSING
+    messages, is_gone = program.row_messages[: program.rows], program.row_ops[: program.rows] == Op.RETRACT
+    deletes = messages[lacks & is_gone] if short_deletes else messages[:0]
+    cut = [number for number in messages[lacks].tolist() if any(mark in (texts[number] or b"") for mark in marks)]
+    return np.concatenate([deletes, np.array(cut, messages.dtype)])
 
 
-def unchanged_updates(program: Program, texts: Texts, meta: NDArray[np.int64]) -> NDArray[np.int64]:  # noqa: ARG001 as other doubts
+def _unchanged_updates(program: Program, texts: Texts, meta: NDArray[np.int64]) -> NDArray[np.int64]:  # noqa: ARG001 as other doubts
     """Messages of updates that name no column which changed: the row before has the values of the row behind, as they stand there."""
     messages, ops = program.row_messages[: program.rows], program.row_ops[: program.rows]
     first = np.flatnonzero(ops == Op.CORRECT_FROM)

@@ -190,6 +190,7 @@ class ScannedStatements:
             certainty="columns" if self._schema_topic and is_exact else event.schema.certainty,
             advice=self._advice,
             has_statements=self._in_each,
+            is_of_its_time=is_exact and event.source is not None and event.op != "r",
         )
         self.found.append((time_us, met))
 
@@ -252,16 +253,19 @@ class ScannedStatements:
     def tell_again(self, stated_us: Iterable[int], reached: Mapping[Partition, int]) -> None:
         """Tells the schemas in force again from the moments of statements on, *stated_us* and those that were met.
 
-        What a statement changes may show in no message, and another partition may have brought it. *reached*: as of :meth:`waiting_ends`.
+        What a statement changes may show in no message, and another partition may have brought it. So it is behind rows that tell another
+        schema of their table. *reached*: as of :meth:`waiting_ends`.
         """
         met: dict[tuple[Partition, TableName], list[SchemaMet]] = {}
         for _, item in self.found:
             if isinstance(item, SchemaMet):
                 met.setdefault((partition_of(item.place), item.table), []).append(item)
         times_us = {*stated_us, *(item.event_time_us for _, item in self.found if isinstance(item, Statement))}
+        changed_us = _changed_us(item for items in met.values() for item in items)
         for key, row_times in self._row_times.items():
             told = {item.place.offset for item in met.get(key, ())}
-            for offset, time_us in sorted({first for each in times_us if (first := row_times.first_at(each))}):
+            wanted_us = times_us | changed_us.get(key[1], set())
+            for offset, time_us in sorted({first for each in wanted_us if (first := row_times.first_at(each))}):
                 if offset not in told and told and offset < reached[key[0]]:
                     last = max(
                         (each for each in met[key] if each.place.offset < offset), key=lambda each: each.place.offset
@@ -278,3 +282,15 @@ class ScannedStatements:
     def in_order(self) -> Iterator[SchemaMet | Statement]:
         """What was met, as :func:`.ahead.in_order` has it."""
         return in_order(self.found, self._schema_topic, in_each=self._in_each)
+
+
+def _changed_us(met: Iterable[SchemaMet]) -> dict[TableName, set[int]]:
+    """Of each table of which *met* tell other columns than before, in the order of time, the first moment behind each such one."""
+    times_us: dict[TableName, set[int]] = {}
+    last: dict[TableName, tuple[str, ...]] = {}
+    for each in sorted(met, key=lambda each: each.event_time_us):
+        table, columns = told_by(each)
+        if last.setdefault(table, columns) != columns:
+            times_us.setdefault(table, set()).add(each.event_time_us + 1)
+            last[table] = columns
+    return times_us

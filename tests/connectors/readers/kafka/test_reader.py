@@ -19,6 +19,7 @@ from connectors.readers.kafka.client import Client, KafkaSettings
 from connectors.readers.kafka.reader import KafkaReader
 from connectors.tracking.continuity import Continuity
 from connectors.tracking.first_schema import origin_of, place_of
+from connectors.tracking.tracker import Tracker
 from databases.kafka import Kafka
 from historian.changelog.chunks import NO_TABLE, Chunk, dead_letters
 from historian.errors import LogPurged, LogReplaced, PositionError, SourceError, UnsupportedEvent
@@ -309,6 +310,23 @@ def test_a_topic_made_anew_is_known_by_its_id(kafka: Kafka, topic: str) -> None:
 
         with pytest.raises(LogReplaced, match=rf"{topic}.*the topic of id .*one of id "):
             Continuity(store, reader).check()
+
+
+def test_a_topic_made_anew_between_two_plans_is_no_more_of_the_one_that_was_read(kafka: Kafka, topic: str) -> None:
+    kafka.produce(topic, [(None, insert(number)) for number in range(3)], 0)
+    with contextlib.closing(reader_of(kafka, topic)) as reader, contextlib.closing(Store.open("sqlite://")) as store:
+        tracker = Tracker(
+            reader=reader, store=store, connector=store.connector("c"), captured=lambda _: True, revision=""
+        )
+        assert tracker.plan_after(0) is not None
+        kafka.delete_topic(topic)
+        wait_until(lambda: topic not in kafka.admin().list_topics(timeout=10).topics, 30)
+        kafka.make_topic(topic, 2)
+        kafka.produce(topic, [(None, insert(number)) for number in range(100, 106)], 0)
+
+        with pytest.raises(LogReplaced, match=rf"{topic}.*the topic of id .*one of id "):
+            tracker.plan_after(1)
+        assert store.plan(2) is None
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,7 +28,14 @@ columns = st.lists(
 )
 
 
-def met(given_columns: list[Column], key: tuple[str, ...] = (), place: str = "t:0:0", at_us: int = 0) -> SchemaMet:
+def met(
+    given_columns: list[Column],
+    key: tuple[str, ...] = (),
+    place: str = "t:0:0",
+    at_us: int = 0,
+    *,
+    is_of_its_time: bool = True,
+) -> SchemaMet:
     file, _, offset = place.rpartition(":")
     return SchemaMet(
         place=Place(gtid=place, file=file, offset=int(offset), ordinal=0),
@@ -35,6 +43,7 @@ def met(given_columns: list[Column], key: tuple[str, ...] = (), place: str = "t:
         columns=tuple(given_columns),
         key=key,
         event_time_us=at_us,
+        is_of_its_time=is_of_its_time,
     )
 
 
@@ -173,3 +182,62 @@ def test_a_schema_that_the_others_skipped_makes_no_version_and_keeps_ids_by_name
 
     assert [] == later.made
     assert [("t:1", 0, 3, ("a",))] == later.passages({3})
+
+
+def test_a_schema_that_the_others_skipped_has_the_columns_of_its_time() -> None:
+    history = begun()
+    ahead = Walked(history, {}).take(
+        met(AB, place="t:0:0", at_us=1), met(A, place="t:0:1", at_us=5), met(AB, place="t:0:2", at_us=9)
+    )
+    abx = [*AB, Column(id=0, name="x", type=ColumnType(name="int"))]
+
+    later = Walked(history, ahead.held()).take(met(abx, place="t:1:0", at_us=2))
+
+    part = PartitionRange(topic="t", partition=1, start=0, end=9, bytes_read=1)
+    (read,) = later.schemas.ranges((part,), (PlannedTable(table_id=1, versions=()),))
+    (passage,) = read.passages
+    assert passage.snapshot is not None
+    # The column b that there is now is another one.
+    assert ([1, 2], [1, 3]) == tuple(
+        [c.id for c in each.columns] for each in (passage.snapshot, later.catalog.tables[TABLE])
+    )
+
+
+def test_a_partition_that_met_no_row_without_a_column_has_it_anew_once_the_source_has() -> None:
+    history = begun()
+    ahead = Walked(history, {}).take(
+        met(AB, place="t:0:0", at_us=1), met(AB, place="t:1:0", at_us=2), met(A, place="t:0:1", at_us=5)
+    )
+    first = Walked(history, ahead.held()).take(met(AB, place="t:1:1", at_us=5), met(AB, place="t:1:2", at_us=8))
+    held = ahead.held() | first.held()
+    later = Walked(history, held).take(met(AB, place="t:0:2", at_us=9), met(AB, place="t:1:3", at_us=10))
+
+    assert ([2, 3], [4], []) == (ahead.made, first.made, later.made)
+    # At the very time of a row without the column nobody knows.
+    assert [("t:1", 0, 2, ("a", "b")), ("t:1", 2, 4, None)] == first.passages({4})
+    assert [("t:0", 2, 4, None), ("t:1", 2, 4, None)] == later.passages({4})
+
+
+def test_what_came_again_before_others_met_it_is_the_version_that_they_met() -> None:
+    history = begun()
+    ahead = Walked(history, {}).take(
+        met(AB, place="t:0:0", at_us=1), met(A, place="t:0:1", at_us=5), met(AB, place="t:0:2", at_us=9)
+    )
+
+    later = Walked(history, ahead.held()).take(met(AB, place="t:1:0", at_us=2), met(AB, place="t:1:1", at_us=7))
+
+    assert ([2, 3, 4], []) == (ahead.made, later.made)
+    assert [("t:1", 0, 2, ("a", "b")), ("t:1", 1, 4, None)] == later.passages({4})
+
+
+@pytest.mark.parametrize("is_of_its_time, columns", [(False, AB), (True, AC)], ids=["snapshot", "other_columns"])
+def test_no_column_is_added_again_by_a_row_whose_time_may_be_wrong_or_that_would_drop_others(
+    is_of_its_time: bool, columns: list[Column]
+) -> None:
+    history = begun()
+    ahead = Walked(history, {}).take(met(columns, place="t:0:0", at_us=1), met(columns, place="t:1:0", at_us=2))
+    behind = Walked(history, ahead.held()).take(met(A if columns is AB else AB, place="t:0:1", at_us=5))
+
+    later = Walked(history, behind.held()).take(met(columns, place="t:1:1", at_us=8, is_of_its_time=is_of_its_time))
+
+    assert [] == later.made

@@ -22,6 +22,7 @@ from connectors.readers.kafka.rows import ChunkMaker
 from historian.errors import HistorianError
 from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
 from historian.schema.snapshots import Column, ColumnType, Snapshot
+from logs.mutated_messages import mutated, recorded
 from logs.topic_messages import body, recorded_writers
 
 GOLDENS = Path(__file__).parent / "goldens"
@@ -39,16 +40,11 @@ TEXTS = [name for name in FORMATS if name not in BYTES]
 CASES = int(os.environ.get("MESSAGES", "100000"))
 SEED = int(os.environ.get("SEED", "6"))
 _HERE = "a part is replaced here"
-STRANGE: list[Any] = [
-    None, True, False, 0, -1, 10**30, 1.5, 1e300, "", "x", "2024-13-45", "0x", "\u0000", "\ud83d", [], {}, [None], [[]], {"a": 1}, [{"id": None}],
-    "9" * 400, "-" , "1e999999999", "NaN",
-]  # fmt: skip
 
 
 def cases(name: str) -> list[Any]:
     found = []
-    for path in sorted(GOLDENS.glob("*.json")):
-        case = json.loads(path.read_text(encoding="utf-8"))
+    for case in recorded(GOLDENS):
         if case["format"] == name and "registry" not in case:
             found += [parsed(message) for message in case["messages"]]
     return found
@@ -62,30 +58,6 @@ def parsed(message: Any) -> Any:
         return json.loads(message) if isinstance(message, str) and message.startswith("{") else message
     except json.JSONDecodeError:
         return message
-
-
-def mutated(message: Any, numbers: random.Random) -> Any:
-    """*message* with one part replaced, taken away, or with a name that is another's."""
-    changed = copy.deepcopy(message)
-    parts: list[tuple[Any, Any]] = []
-
-    def walk(value: Any) -> None:
-        for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
-            parts.append((value, key))
-            walk(value[key])
-
-    walk(changed)
-    if not parts:
-        return numbers.choice(STRANGE)
-    held, key = numbers.choice(parts)
-    kind = numbers.randrange(3)
-    if kind == 0 and isinstance(held, dict):
-        del held[key]
-    elif kind == 1:
-        held[key] = copy.deepcopy(numbers.choice(parts)[0])
-    else:
-        held[key] = copy.deepcopy(numbers.choice(STRANGE))
-    return changed
 
 
 @lru_cache
@@ -237,11 +209,7 @@ def test_many_mutated_messages_are_rows_or_refused(name: str) -> None:
 def tried_bytes(name: str, count: int, seed: int) -> tuple[int, int]:
     """As :func:`tried`, of a binary format: with bytes changed, taken away and added."""
     numbers, read = random.Random(seed), 0
-    goldens = [
-        case
-        for path in sorted(GOLDENS.glob("*.json"))
-        if (case := json.loads(path.read_text(encoding="utf-8")))["format"] == name
-    ]
+    goldens = [case for case in recorded(GOLDENS) if case["format"] == name]
     writers = [recorded_writers(golden) or recorded_writers({"registry": {}}) for golden in goldens]
     for _ in range(count):
         at = numbers.randrange(len(goldens))
