@@ -59,7 +59,7 @@ def topic_checks(source: KafkaSource) -> Iterator[CheckResult]:
                 "kafka-acls --add --allow-principal ... --operation READ --topic ...",
             )
             return
-        if client.settings.ignores_tombstones and (compacted := Administration(client).compacted()):
+        if source.tombstones == "ignore" and (compacted := Administration(client).compacted()):
             yield warning(
                 "tombstones",
                 f"{', '.join(compacted)}: compaction may leave of a delete the message without a value alone, which is ignored",

@@ -174,7 +174,7 @@ class KafkaSource:
         unreadable: what becomes of messages that cannot be read, "fail" or "dead_letter".
         normalize: of which tables changes may lack the former row, or come again; None: of none.
         state: where the last row of each key is kept; None: in the first lake.
-        tombstones: what messages without a value do, "delete" or "ignore", in formats where they may be deletes.
+        tombstones: what messages without a value do, "delete", "ignore" or "refuse", in formats where they may be deletes.
     """
 
     brokers: str

@@ -279,10 +279,10 @@ class KafkaDocument(Model):
         default=None,
         description="Where that state is kept, a directory or URL; by default `historian_state` in the first Delta lake.",
     )
-    tombstones: Literal["delete", "ignore"] = Field(
+    tombstones: Literal["delete", "ignore", "refuse"] = Field(
         default="delete",
         description="What a message without a value says, in `debezium_unwrapped`, `json_upsert` and `avro_upsert`. `delete` (default): the row under "
-        "its key is gone, of the table that the topic names. `ignore`, of `debezium_unwrapped` alone: nothing, as deletes have rows with `__deleted`.",
+        "its key is gone, of the table that the topic names. Of `debezium_unwrapped` alone: `ignore`: nothing, as deletes have rows with `__deleted`; `refuse`: it ends the run.",
     )
     unreadable: Literal["fail", "dead_letter"] = Field(
         default="fail",
@@ -295,7 +295,7 @@ class KafkaDocument(Model):
         form = info.data.get("format")
         if form not in (*_BY_TOMBSTONES, "debezium_unwrapped", None):
             raise ValueError(f"format {form} tells deletes otherwise: leave tombstones out")
-        if tombstones == "ignore" and form in _BY_TOMBSTONES:
+        if tombstones != "delete" and form in _BY_TOMBSTONES:
             raise ValueError(f"format {form} has no other deletes than messages without a value: they would be lost")
         return tombstones
 

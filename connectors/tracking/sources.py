@@ -53,7 +53,7 @@ def kafka_settings(source: KafkaSource) -> KafkaSettings:
         schema_topic=source.schema_topic,
         keeps_unread=source.unreadable == DEAD_LETTER,
         normalized=source.normalize,
-        ignores_tombstones=source.tombstones == "ignore",
+        tombstones=source.tombstones,
     )
 
 

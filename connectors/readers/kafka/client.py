@@ -79,7 +79,7 @@ class KafkaSettings:
         keeps_unread: messages that cannot be read are dead letters; else the first one is an error.
         schema_topic: a topic with changes of schemas in the place of rows; "": there is none.
         normalized: of which tables rows may lack those that they take back, which a state has; None: of none.
-        ignores_tombstones: messages without a value change nothing, in formats where they may be deletes.
+        tombstones: what messages without a value do, "delete", "ignore" or "refuse", in formats where they may be deletes.
     """
 
     brokers: str
@@ -93,7 +93,7 @@ class KafkaSettings:
     schema_topic: str = ""
     keeps_unread: bool = False
     normalized: Callable[[TableName], bool] | None = None
-    ignores_tombstones: bool = False
+    tombstones: str = "delete"
 
 
 class Client:

@@ -193,7 +193,7 @@ def decoder_for(settings: KafkaSettings, topic: str, writers: Writers | None, *,
         topic=topic,
         modes=settings.modes,
         message_schema=settings.message_schema,
-        deletes=Deletes(ignores_tombstones=settings.ignores_tombstones, normalized=settings.normalized),
+        deletes=Deletes(tombstones=settings.tombstones, normalized=settings.normalized),
     )
     return _decoder(settings.format, asked, settings.schema_topic)
 

@@ -264,7 +264,7 @@ class KafkaReader:
         if not isinstance(planned, PartitionRange):
             raise SourceError("a range of a binlog, and a reader of topics", where=str(planned))
         # What was planned is the same whatever the configuration says by now: of tombstones, and of dead letters below.
-        settings = replace(self._settings, ignores_tombstones=planned.ignores_tombstones)
+        settings = replace(self._settings, tombstones="ignore" if planned.ignores_tombstones else "delete")
         decoder = decoder_for(settings, planned.topic, self._writers, tells=False)
         lone = self._settings.normalized or never
         maker = ChunkMaker(planned, tables, sequence=sequence, as_text=as_text, stops=stops, normalized=lone)

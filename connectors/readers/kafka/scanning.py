@@ -72,7 +72,7 @@ class TopicScan:
         is_told: Callable[[TableColumns], bool] = lambda _: False,
     ) -> None:
         self._ranges = ranges
-        self._read = ScannedRanges(ranges, ignores_tombstones=settings.ignores_tombstones)
+        self._read = ScannedRanges(ranges, ignores_tombstones=settings.tombstones == "ignore")
         self._schemas: dict[tuple[Partition, TableName], RowSchema] = {}
         self._promised_us: dict[Partition, int] = {}
         self._sent = sent_of(settings.format, writers)

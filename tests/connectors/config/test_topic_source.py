@@ -108,7 +108,7 @@ def test_a_start_has_one_text(tmp_path: Path, text: str, start: str) -> None:
         ("topics: [x], format: debezium_unwrapped, debezium: {binary: utf8}", "source.debezium.binary"),
         ("topics: [x], tombstones: delete", "leave tombstones out @ $.source.tombstones"),
         ("topics: [x], format: json_upsert, tombstones: ignore", "they would be lost @ $.source.tombstones"),
-        ("topics: [x], format: debezium_unwrapped, tombstones: refuse", "source.tombstones"),
+        ("topics: [x], format: debezium_unwrapped, tombstones: keep", "source.tombstones"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, rest: str, problem: str) -> None:

@@ -26,13 +26,24 @@ class Deletes:
     """Where deletes are.
 
     Attributes:
-        ignores_tombstones: a message without a value changes nothing, and each row tells whether it is deleted. Else the message deletes the
-            row under its key, of the topic's table.
+        tombstones: what a message without a value does. "delete": the row under its key is gone, of the topic's table. "ignore": nothing, and
+            each row tells whether it is deleted. "refuse": there is none.
         normalized: which tables have a state of rows, so that one may be deleted again; None: none.
     """
 
-    ignores_tombstones: bool = False
+    tombstones: str = "delete"
     normalized: Callable[[TableName], bool] | None = None
+
+    def refuse(self, where: str) -> None:
+        """Refuses a message without a value, where there is to be none. Raises :class:`DeletesElsewhere`."""
+        if self.tombstones == "refuse":
+            raise DeletesElsewhere(
+                "a message without a value is in a topic that is to have none",
+                where=where,
+                expected="rows, as source.tombstones: refuse says",
+                found="a key alone",
+                next_step="set source.tombstones: ignore, if rows tell deletes; or delete, if all rows are of the table that their topic names",
+            )
 
     def check(self, table: TableName, mark: str, fields: Mapping[str, Any], topics: TableName, where: str) -> None:
         """Refuses a row by which a delete would be lost, or taken for one of another row.
@@ -45,17 +56,20 @@ class Deletes:
             DeletesElsewhere: it is such a row.
         """
         is_told = fields.get(mark) is not None
-        if self.ignores_tombstones:
+        if self.tombstones == "refuse":
+            return
+        if self.tombstones == "ignore":
             if not is_told:
                 raise DeletesElsewhere(
                     "a row does not tell whether it is deleted, and messages without a value are ignored",
                     where=where,
                     expected=f"`{mark}` in each row",
                     found=f"a row of {table} without it",
-                    next_step=f"{_REWRITE}; or set source.tombstones: delete, if all its rows are of the table that it names",
+                    next_step=f"{_REWRITE}; or set source.tombstones: delete, if all rows are of the table that their topic names, "
+                    "and refuse, if the topic has no messages without a value",
                 )
         elif table != topics:
-            one = "if it has one table alone, leave the table's name out of add.fields"
+            one = "if the topic has no messages without a value, set source.tombstones: refuse"
             raise DeletesElsewhere(
                 "a row names another table than its topic, and messages without a value delete rows of the topic's",
                 where=where,

@@ -80,7 +80,9 @@ class KeyedRows:
             UnsupportedEvent: it is no row of the format, or has no key.
             RegistryDown, DeletesElsewhere: its schema cannot be had; or it is a row of a topic whose deletes are elsewhere.
         """
-        if value is None and self._deletes.ignores_tombstones:
+        if value is None and self._tells:
+            self._deletes.refuse(where)
+        if value is None and self._deletes.tombstones == "ignore":
             return ()
         of_key = self._key(key, where)
         told = None if value is None else self._part(value, where)

@@ -123,7 +123,7 @@ def settings_of(case: Mapping[str, Any]) -> KafkaSettings:
         modes=DebeziumModes(**case.get("debezium", {})),
         message_schema=json.dumps(case.get("message_schema", "")),
         schema_topic=case.get("schema_topic", ""),
-        ignores_tombstones=case.get("tombstones") == "ignore",
+        tombstones=case.get("tombstones", "delete"),
     )
 
 

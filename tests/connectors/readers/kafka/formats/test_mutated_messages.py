@@ -87,7 +87,7 @@ def told(name: str, writers: Writers | None) -> Decoder:
         topics=("t",),
         format=name,
         message_schema=message_schema(name),
-        ignores_tombstones=name == "debezium_unwrapped",  # its rows name several tables
+        tombstones="ignore" if name == "debezium_unwrapped" else "delete",  # its rows name several tables
     )
     decoder = decoder_for(settings, "t", writers)
     for message in schemas(name):
