@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -69,7 +70,7 @@ def topic_checks(source: KafkaSource) -> Iterator[CheckResult]:
         writers = writers_of(source.registry)
         try:
             yield from _registry(writers)
-            yield from _format(source, client, partitions, writers)
+            yield from _format(source, _looked(source, client, partitions, writers))
         except RegistryDown as error:
             yield failed("registry", str(error), "a schema registry that answers", error.next_step)
         except HistorianError as error:
@@ -115,21 +116,27 @@ def _registry(writers: Writers | None) -> Iterator[CheckResult]:
         yield ok("registry", f"{writers.registry.settings.url} has schemas of {', '.join(languages)}")
 
 
-def _format(
-    source: KafkaSource, client: Client, partitions: tuple[Partition, ...], writers: Writers | None
-) -> Iterator[CheckResult]:
-    tables, looked, unread = set[str](), 0, list[UnsupportedEvent]()
-    seen: list[tuple[bytes | None, bytes | None]] = []
-    rows: list[tuple[bytes | None, bytes | None]] = []
-    has_envelopes = may_lack_nulls = False
-    elsewhere: DeletesElsewhere | None = None
+@dataclass(slots=True)
+class _Looked:
+    """What first messages of topics are: all of them by key and value, those with rows, the tables of these, and why others cannot be read."""
+
+    seen: list[tuple[bytes | None, bytes | None]] = field(default_factory=list)
+    rows: list[tuple[bytes | None, bytes | None]] = field(default_factory=list)
+    tables: set[str] = field(default_factory=set)
+    unread: list[UnsupportedEvent] = field(default_factory=list)
+    elsewhere: list[DeletesElsewhere] = field(default_factory=list)
+    has_envelopes: bool = False
+    may_lack_nulls: bool = False
+
+
+def _looked(source: KafkaSource, client: Client, partitions: tuple[Partition, ...], writers: Writers | None) -> _Looked:
+    looked = _Looked()
     for partition in islice(partitions, _PARTITIONS):
         decoder = decoder_for(client.settings, partition[0], writers)
         low, high = client.bounds(partition)
         for message in client.first_messages({partition: (low, high)}, _SNIFFED):
             where = f"{partition[0]}:{partition[1]}:{message.offset()}"
-            looked += 1
-            seen.append((message.key(), message.value()))
+            looked.seen.append((message.key(), message.value()))
             try:
                 found = decoder.events(message.key(), message.value(), where)
                 changes = [event for event in found if isinstance(event, Event)]
@@ -137,34 +144,38 @@ def _format(
                     if source.tables(event.table):
                         check_defaults(event, where)
             except UnsupportedEvent as error:
-                unread.append(error)
+                looked.unread.append(error)
                 continue
             except DeletesElsewhere as error:
-                elsewhere = error
+                looked.elsewhere.append(error)
                 continue
-            tables.update(str(event.table) for event in changes)
+            looked.tables.update(str(event.table) for event in changes)
             if changes:
-                rows.append(seen[-1])
-                may_lack_nulls |= any(event.may_lack_nulls and event.written is not None for event in changes)
-                has_envelopes = has_envelopes or any(is_envelope(event.after or {}) for event in changes)
-    if not looked:
+                looked.rows.append(looked.seen[-1])
+                looked.may_lack_nulls |= any(event.may_lack_nulls and event.written is not None for event in changes)
+                looked.has_envelopes |= any(is_envelope(event.after or {}) for event in changes)
+    return looked
+
+
+def _format(source: KafkaSource, looked: _Looked) -> Iterator[CheckResult]:
+    seen, tables, unread = looked.seen, looked.tables, looked.unread
+    if not seen:
         yield warning(
             "format", "no messages yet", f"messages of the format {source.format}", "nothing, if they come later"
         )
         return
-    if elsewhere is not None:
-        # No failure: a run may begin behind that row.
-        yield warning(
-            "tombstones", str(elsewhere), "rows whose deletes are where source.tombstones says", elsewhere.next_step
-        )
+    if looked.elsewhere:
+        # A run may begin behind such rows, where others are no such ones.
+        tell, error = warning if looked.rows else failed, looked.elsewhere[0]
+        yield tell("tombstones", str(error), "rows whose deletes are where source.tombstones says", error.next_step)
     other = "" if source.format in (likely := likely_formats(seen)) or not likely else ", ".join(likely)
     if unread:
         keeps = source.unreadable == DEAD_LETTER
-        tell = warning if keeps and len(unread) < looked else failed
+        tell = warning if keeps and len(unread) < len(seen) else failed
         become = ", and would be dead letters" if keeps else ""
         yield tell(
             "format",
-            f"{len(unread)} of the first {looked} messages cannot be read{become}: {unread[0]}",
+            f"{len(unread)} of the first {len(seen)} messages cannot be read{become}: {unread[0]}",
             f"messages of the format {source.format}",
             f"they look like {other}: correct source.format"
             if other
@@ -174,13 +185,13 @@ def _format(
     if other and not tables:
         yield warning(
             "format",
-            f"none of the first {looked} messages is a row of the format {source.format}; they look like {other}",
+            f"none of the first {len(seen)} messages is a row of the format {source.format}; they look like {other}",
             f"messages of the format {source.format}",
             "correct source.format",
         )
         return
     names = ", ".join(sorted(tables)[:5])
-    likely = ("debezium_avro",) if has_envelopes else likely_formats(rows)
+    likely = ("debezium_avro",) if looked.has_envelopes else likely_formats(looked.rows)
     if likely and source.format not in likely:
         yield warning(
             "format",
@@ -189,7 +200,7 @@ def _format(
             "correct source.format, if they are no rows of that table",
         )
         return
-    if may_lack_nulls:
+    if looked.may_lack_nulls:
         yield warning(
             "format",
             f"{source.format}: the converter writes defaults of columns in the place of NULLs, and nothing tells where",
@@ -197,4 +208,4 @@ def _format(
             "set value.converter.replace.null.with.default=false at the connector; or source.debezium.nulls_as_defaults: accept, where columns with a default have no NULLs",
         )
         return
-    yield ok("format", f"{source.format}: {looked} messages of {names or 'no table'}")
+    yield ok("format", f"{source.format}: {len(seen)} messages of {names or 'no table'}")
