@@ -77,9 +77,9 @@ class Deletes:
                 found=f"a row of {table}",
                 next_step=_IGNORE if is_told else f"{_REWRITE}, then {_IGNORE}; {one}",
             )
-        elif is_told and (self.normalized is None or not self.normalized(table)):
+        elif str(fields.get(mark)).lower() == "true" and (self.normalized is None or not self.normalized(table)):
             raise DeletesElsewhere(
-                "rows tell deletes, and a message without a value may tell the same one again",
+                "a row tells a delete, and a message without a value may tell the same one again",
                 where=where,
                 expected="source.tombstones: ignore, or a normalised table",
                 found=f"`{mark}` in a row of {table}",
