@@ -24,10 +24,7 @@ _log = logging.getLogger(__name__)
 _POLL_S = 1.0
 _LOOK_S, _LONGEST_LOOK_S = 5.0, 60.0
 FIRST_BYTES = 32_000_000
-"""Of log in a run's first plan at most. Until that is scanned there is nothing to write, so the first plans grow up to the limit."""
-
-_GROWTH = 4
-"""So much more log than the one before has each of the first plans: it is scanned and decoded while that one is written and committed."""
+"""Of log in a run's first plan at most. Until that is scanned there is nothing to write, so the sizes of the first plans double up to the limit."""
 
 
 def pause(
@@ -97,7 +94,7 @@ class PlansAhead:
             nor reader, and gives up where its second argument says so.
         stopping: set where no further plan will be asked for.
         limit_bytes, until: of each plan, see :meth:`connectors.tracking.tracker.Tracker.plan_after`.
-        first_bytes: the first plan's limit; each that was full makes the next four times as large, up to *limit_bytes*.
+        first_bytes: the first plan's limit; each that was full doubles it, up to *limit_bytes*.
         enough_bytes: of log behind a plan, or as much as the next plan takes, so that that one is made ahead.
     """
 
@@ -139,7 +136,7 @@ class PlansAhead:
         if plan is None:
             return None
         if self.is_full(plan):
-            self._next_bytes = min(_GROWTH * self._asked_bytes, self._limit_bytes)
+            self._next_bytes = min(2 * self._asked_bytes, self._limit_bytes)
         return self._log_of(plan)
 
     def is_full(self, plan: Plan) -> bool:

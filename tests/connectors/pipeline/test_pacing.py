@@ -198,15 +198,15 @@ def test_a_wanted_plan_is_made_while_the_one_before_it_is_written() -> None:
     assert tracker.asked == [(3, {"limit_bytes": 7, "until": "end"}, False)]
 
 
-def test_the_first_plans_are_small_and_grow_with_each_full_one() -> None:
+def test_the_first_plans_are_small_and_each_full_one_doubles_the_next() -> None:
     tracker = Tracker()
-    tracker.made_bytes = [2, 7, 8, 16, 15]
-    ahead = _ahead(tracker, first_bytes=2, limit_bytes=15)
+    tracker.made_bytes = [2, 3, 4, 8, 7]
+    ahead = _ahead(tracker, first_bytes=2)
     full = []
     for number in range(5):
         plan: Any = ahead.plan_after(number)
         full.append(ahead.is_full(plan))
-    assert [limits["limit_bytes"] for _, limits, _ in tracker.asked] == [2, 8, 8, 15, 15]
+    assert [limits["limit_bytes"] for _, limits, _ in tracker.asked] == [2, 4, 4, 7, 7]
     assert full == [True, False, True, True, True]
 
 
