@@ -23,7 +23,6 @@ from connectors.tracking.ranges import SEQUENCE_BITS
 from historian.changelog.chunks import Chunk
 from historian.plans.plans import Plan, PlannedRange, PlannedTable, has_unread
 from sinks.contract.local_chunks import LocalChunks
-from sinks.contract.precedence import Precedence
 from sinks.late_session import master_of, tasks_of
 
 if TYPE_CHECKING:
@@ -77,12 +76,7 @@ class PlannedLog:
 
 @contextmanager
 def decoded(
-    planned: PlannedLog,
-    reader: Reader,
-    spark: SparkSession,
-    *,
-    executors: bool | None = None,
-    precedence: Precedence | None = None,
+    planned: PlannedLog, reader: Reader, spark: SparkSession, *, executors: bool | None = None
 ) -> Iterator[Chunks]:
     """The chunks of a plan, to be used inside the ``with``.
 
@@ -90,7 +84,6 @@ def decoded(
         planned: the plan with the cached parts of its log.
         reader: of the log; each thread and executor has one of its own.
         executors: whether they decode; by default where there are some on other machines and the log is long.
-        precedence: of who goes through the chunks.
 
     Raises:
         HistorianError: the log cannot be read as planned; on executors within Spark's error.
@@ -101,26 +94,19 @@ def decoded(
     if executors is None:
         size = sum(each.size_bytes for each in planned.plan.ranges)
         executors = not is_local(spark) and size > _DRIVERS_BYTES and not planned.copies
-    if executors:
-        with _on_executors(planned, reader, spark) as read:
-            yield read
-        return
-    with closing(_in_driver(planned, reader, spark, precedence)) as made:
+    with _on_executors(planned, reader, spark) if executors else closing(_in_driver(planned, reader, spark)) as made:
         yield made
 
 
-def decoded_ahead(
-    planned: PlannedLog, reader: Reader, spark: SparkSession, gives_up: Callable[[], bool], precedence: Precedence
-) -> PlannedLog:
+def decoded_ahead(planned: PlannedLog, reader: Reader, spark: SparkSession, gives_up: Callable[[], bool]) -> PlannedLog:
     """*planned* with its chunks, where threads of this process decode the log; its cached log is given up then.
 
-    Between chunks it waits for work that goes first by *precedence*. Without chunks where no threads decode, or it *gives_up*, which is asked
-    between chunks. Raises what :func:`decoded` does.
+    Without them where that is not so, or it *gives_up*, which is asked between chunks. Raises what :func:`decoded` does.
     """
     if not is_local(spark) or planned.copies or not (planned.plan.tables or has_unread(planned.plan)):
         return planned
     begun_s = time.monotonic()
-    chunks = _in_driver(planned, reader, spark, precedence, lambda _: precedence.wait(gives_up))
+    chunks = _in_driver(planned, reader, spark, gives_up)
     read = replace(planned, cached=tuple(None for _ in planned.cached))
     if gives_up():
         chunks.close()
@@ -161,26 +147,22 @@ def _ranges(planned: PlannedLog, reader: Reader) -> list[_Range]:
 
 
 def _in_driver(
-    planned: PlannedLog,
-    reader: Reader,
-    spark: SparkSession,
-    precedence: Precedence | None,
-    goes_on: Callable[[Chunk], bool] | None = None,
+    planned: PlannedLog, reader: Reader, spark: SparkSession, gives_up: Callable[[], bool] = lambda: False
 ) -> LocalChunks:
-    """All chunks, or those of each range up to one where it no longer *goes_on*. Close them at the end."""
-    chunks = LocalChunks(threads=tasks_of(spark) if is_local(spark) else 1, precedence=precedence)
+    """All chunks, or some where it *gives_up*. Close them at the end."""
+    chunks = LocalChunks(threads=tasks_of(spark) if is_local(spark) else 1)
     copied = [] if planned.copied is None else [planned.copied]
     sources: list[Callable[[], Iterable[Chunk]]] = [*(each.chunks for each in _ranges(planned, reader)), *copied]
     try:
-        chunks.fill(sources if goes_on is None else [partial(_while, goes_on, source) for source in sources])
+        chunks.fill([partial(_up_to, gives_up, source) for source in sources])
     except BaseException:
         chunks.close()
         raise
     return chunks
 
 
-def _while(goes_on: Callable[[Chunk], bool], source: Callable[[], Iterable[Chunk]]) -> Iterator[Chunk]:
-    return takewhile(goes_on, source())
+def _up_to(gives_up: Callable[[], bool], source: Callable[[], Iterable[Chunk]]) -> Iterator[Chunk]:
+    return takewhile(lambda _: not gives_up(), source())
 
 
 @contextmanager

@@ -48,7 +48,6 @@ from historian.plans.plans import Plan, has_unread
 from historian.positions import LogPosition
 from historian.schema.snapshots import Snapshot
 from historian.store import Lease, Store
-from sinks.contract.precedence import Precedence
 from sinks.late_session import begin_java
 
 if TYPE_CHECKING:
@@ -99,7 +98,6 @@ class Pipeline:
         self._is_config_noted = False
         self._silence = Silence()
         self._reloads: Reloads | None = None
-        self._precedence = Precedence()
         self._ahead = self._plans_ahead(None, threading.Event())
         by_ranges = compares_ranges(config.sinks)
         self._rows = SourceRows(config.source, tracker, _stopped_by_sink(sinks), by_ranges=by_ranges)
@@ -231,9 +229,7 @@ class Pipeline:
             self._tracker,
             self._lease.check,
             log_of=self._log_of,
-            decode=lambda planned, gives_up: decoded_ahead(
-                planned, self._tracker.reader, self._spark, gives_up, self._precedence
-            ),
+            decode=lambda planned, gives_up: decoded_ahead(planned, self._tracker.reader, self._spark, gives_up),
             stopping=stopping,
             limit_bytes=run.max_batch_bytes,
             # Statements of topics that come late are looked for among the rows of one plan.
@@ -353,9 +349,8 @@ class Pipeline:
     def _whole(self, planned: PlannedLog) -> Iterator[tuple[Chunks, Mapping[int, NormalCounts]]]:
         """The chunks of a plan with whole rows, and what their normalisation met."""
         normalizer = self._normalizer
-        executors = None if normalizer is None else False
         with decoded(
-            planned, self._tracker.reader, self._spark, executors=executors, precedence=self._precedence
+            planned, self._tracker.reader, self._spark, executors=None if normalizer is None else False
         ) as chunks:
             if normalizer is None:
                 yield chunks, {}

@@ -3,5 +3,5 @@
 One sink's files and tables do not belong here.
 
 Open to other rooms: ``base``, ``chain``, ``chunks``, ``decisions``, ``held_plans``, ``late_java``, ``local_chunks``, ``locations``,
-``parts``, ``precedence``, ``probe``, ``read_chunks``, ``refusals``, ``spark_chunks``, ``storage``, ``tables``.
+``parts``, ``probe``, ``read_chunks``, ``refusals``, ``spark_chunks``, ``storage``, ``tables``.
 """

@@ -7,7 +7,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
 from typing import IO, TypeVar
@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from historian.changelog.chunks import NO_TABLE, Chunk, ipc_stream
 from sinks.contract.chunks import ChunkHead, Chunks, head_of
-from sinks.contract.precedence import Precedence
 from sinks.contract.storage import writing
 
 __all__ = ["MEMORY_BYTES", "LocalChunks"]
@@ -35,14 +34,10 @@ class LocalChunks(Chunks):
     Args:
         threads: that work side by side; kernels and Parquet's encoders leave the interpreter to others.
         memory_bytes: of rows that are held in memory.
-        precedence: who goes through the chunks with all threads goes first.
     """
 
-    def __init__(
-        self, *, threads: int = 1, memory_bytes: int = MEMORY_BYTES, precedence: Precedence | None = None
-    ) -> None:
+    def __init__(self, *, threads: int = 1, memory_bytes: int = MEMORY_BYTES) -> None:
         self._threads = threads
-        self._precedence = precedence or Precedence()
         self._memory_bytes = memory_bytes
         self._lock = threading.Lock()
         self._held: list[_Held] = []
@@ -76,9 +71,7 @@ class LocalChunks(Chunks):
             parts = [list(table) for _, table in groupby(held, lambda each: each[0].table_id)]
         else:
             parts = _cut(held, self._threads)
-        # Where fewer parts than threads are left, a core is idle.
-        with self._precedence.first() if len(parts) >= self._threads else nullcontext():
-            done = self._run(lambda part: list(task(chunk() for _, chunk in part)), parts)
+        done = self._run(lambda part: list(task(chunk() for _, chunk in part)), parts)
         return [result for results in done for result in results]
 
     def seen_as(self, head: Callable[[ChunkHead], ChunkHead | None], chunk: Callable[[Chunk], Chunk]) -> LocalChunks:
@@ -87,7 +80,7 @@ class LocalChunks(Chunks):
         def seen(load: Callable[[], Chunk]) -> Callable[[], Chunk]:
             return lambda: chunk(load())
 
-        others = LocalChunks(threads=self._threads, memory_bytes=self._memory_bytes, precedence=self._precedence)
+        others = LocalChunks(threads=self._threads, memory_bytes=self._memory_bytes)
         heads = ((head(held), load) for held, load in self._held)
         others._held = [(made, seen(load)) for made, load in heads if made is not None]
         return others
@@ -101,7 +94,7 @@ class LocalChunks(Chunks):
 
         Those of a table are made when the ones of the table before are taken, so no more than one table's are in memory beside the limit.
         """
-        others = LocalChunks(threads=self._threads, memory_bytes=self._memory_bytes, precedence=self._precedence)
+        others = LocalChunks(threads=self._threads, memory_bytes=self._memory_bytes)
         try:
             others.fill([lambda: (chunk for make in made.values() for chunk in make())])
         except BaseException:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +16,6 @@ from connectors.pipeline.decoding import PlannedLog, _is_encrypted, decoded, dec
 from connectors.tracking.sources import make_tracker
 from databases.kafka import Kafka
 from historian.changelog.chunks import Chunk
-from sinks.contract.precedence import Precedence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,11 +39,10 @@ def test_threads_and_executors_give_the_same_chunks(spark: SparkSession, tmp_pat
 
         with decoded(planned, tracker.reader, spark, executors=False) as here:
             expected, heads = here.map(list), here.heads
-        free = Precedence()
-        given_up = decoded_ahead(planned, tracker.reader, spark, lambda: True, free)
+        given_up = decoded_ahead(planned, tracker.reader, spark, lambda: True)
         assert given_up == replace(planned, cached=(None,) * len(plan.ranges))
         with (
-            closing(decoded_ahead(planned, tracker.reader, spark, lambda: False, free)) as ahead,
+            closing(decoded_ahead(planned, tracker.reader, spark, lambda: False)) as ahead,
             decoded(ahead, tracker.reader, spark) as before,
         ):
             assert before is ahead.chunks
@@ -58,28 +54,6 @@ def test_threads_and_executors_give_the_same_chunks(spark: SparkSession, tmp_pat
             counts = there.map(lambda chunks: [sum(chunk.rows.num_rows for chunk in chunks)], by_table=True)
 
     assert sum(counts) == sum(head.row_count for head in heads) > 1000
-
-
-def test_rows_are_decoded_ahead_when_no_files_are_written(spark: SparkSession, tmp_path: Path) -> None:
-    file = tmp_path / "shop.yaml"
-    source = f"{{type: binlog-files, directory: {SHOP / 'binlog'}, tables: ['shop.*']}}"
-    file.write_text(f"name: shop\nsource: {source}\nhistory: {{store: 'sqlite://'}}\nsinks: [{{type: console}}]\n")
-    with closing(make_tracker(load_config(file))) as tracker, ThreadPoolExecutor(1) as pool:
-        plan = tracker.plan_after(0)
-        assert plan is not None
-        planned, writing, asked = PlannedLog.of(plan, tracker.reader), Precedence(), threading.Event()
-
-        def gives_up() -> bool:
-            asked.set()
-            return False
-
-        with writing.first():
-            made = pool.submit(decoded_ahead, planned, tracker.reader, spark, gives_up, writing)
-            assert asked.wait(60)
-            assert not made.done()
-        with closing(made.result(60)) as ahead:
-            assert ahead.chunks is not None
-            assert ahead.chunks.heads
 
 
 def test_partitions_of_topics_are_the_same_chunks_on_executors(

@@ -16,7 +16,6 @@ from historian.errors import SinkError
 from sinks.contract import chunks as chunk_sizes
 from sinks.contract import local_chunks
 from sinks.contract.local_chunks import LocalChunks
-from sinks.contract.precedence import Precedence
 
 ROWS = 100
 
@@ -69,24 +68,6 @@ def test_large_plans_are_gone_through_by_many_threads(held: LocalChunks, monkeyp
 
     assert [chunk for part in parts for chunk in part] == CHUNKS
     assert [len(part) for part in parts] == [7, 7, 6]
-
-
-@pytest.mark.parametrize("small_bytes, goes_first", [(0, True), (1 << 20, False)], ids=["all threads", "one thread"])
-def test_who_goes_through_chunks_with_all_threads_goes_first(
-    small_bytes: int, goes_first: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(chunk_sizes, "SMALL_BYTES", small_bytes)
-    precedence = Precedence()
-
-    def task(chunks: Iterable[Chunk]) -> Iterator[bool]:
-        list(chunks)
-        looks = iter([False, True])
-        yield not precedence.wait(lambda: next(looks))
-
-    with closing(LocalChunks(threads=2, precedence=precedence)) as chunks:
-        chunks.fill([lambda: CHUNKS])
-        with closing(chunks.seen_as(lambda head: head, lambda chunk: chunk)) as others:
-            assert {goes_first} == {*chunks.map(task), *others.map(task)}
 
 
 @pytest.mark.parametrize("small_bytes", [0, 1 << 20])
