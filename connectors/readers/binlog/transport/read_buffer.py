@@ -6,7 +6,6 @@ import zlib
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from connectors.readers.binlog.events.layout import event_name
 from connectors.readers.binlog.kernels.log.finding import AT, COUNT, FIND_WORDS, NEEDED, OFFSET
@@ -44,8 +43,7 @@ class _Frame:
 
     def resize(self, size: int) -> None:
         """Takes other memory for the bytes."""
-        # Arrow's memory, unlike the system's, is used again without being cleared: each dump has frames of its own.
-        self.buffer: NDArray[np.uint8] = np.frombuffer(pa.allocate_buffer(size), np.uint8)
+        self.buffer: NDArray[np.uint8] = np.empty(size, np.uint8)
         self.bytes = memoryview(self.buffer)  # type: ignore[arg-type]
         starts, ends, offsets = (part.ctypes.data for part in self.index)
         self.addresses = (self.buffer.ctypes.data, starts, ends, offsets)
