@@ -74,6 +74,8 @@ class Watch(Observer):
         self.has_failed.set()
 
 
+@pytest.mark.soak
+@pytest.mark.slow
 def test_each_row_is_there_once_though_broker_and_registry_were_away(
     kafka: Kafka, registry: Registry, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
