@@ -16,7 +16,7 @@ from connectors.config import load_config
 from connectors.monitoring.observer import Observer, WrittenPlan
 from connectors.pipeline.run import run
 from connectors.readers.kafka import client
-from databases.kafka import Kafka
+from databases.kafka import Kafka, start_kafka
 from databases.registry import Registry, start_registry
 
 if TYPE_CHECKING:
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 
 TOPIC = "outlived"
 LONGEST_S = 120
+
+
+@pytest.fixture
+def kafka(tmp_path: Path) -> Iterator[Kafka]:
+    """A broker of the test's own: it ends with the thread that has started it again."""
+    kafka = start_kafka(tmp_path / "kafka")
+    yield kafka
+    kafka.stop()
 
 
 @pytest.fixture
@@ -35,7 +43,8 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
 
 def schema(*texts: str) -> str:
     """Of Debezium's messages with an id and *texts*."""
-    row = {"type": "object", "properties": {"id": {"type": "integer"}, **{each: {"type": "string"} for each in texts}}}
+    text = {"oneOf": [{"type": "null"}, {"type": "string"}]}
+    row = {"type": "object", "properties": {"id": {"type": "integer"}, **dict.fromkeys(texts, text)}}
     either = {"oneOf": [{"type": "null"}, row]}
     source = {"type": "object", "properties": {"db": {"type": "string"}, "table": {"type": "string"}}}
     parts = {"before": either, "after": either, "source": source, "op": {"type": "string"}}
@@ -65,6 +74,8 @@ class Watch(Observer):
         self.has_failed.set()
 
 
+@pytest.mark.soak
+@pytest.mark.slow
 def test_each_row_is_there_once_though_broker_and_registry_were_away(
     kafka: Kafka, registry: Registry, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,7 +89,7 @@ def test_each_row_is_there_once_though_broker_and_registry_were_away(
         f"sinks: [{{type: delta, path: {tmp_path}/lake, changelog: '{{table}}_log', mirror: null}}]\nrun: {{trigger: 200 ms}}\n",
         encoding="utf-8",
     )
-    watch = Watch()
+    watch, has_ended = Watch(), threading.Event()
 
     def away(end: Callable[[], None], sent: bytes | None, begin: Callable[[], None]) -> None:
         """What is *sent* comes once the broker, or the registry, is there again."""
@@ -101,11 +112,15 @@ def test_each_row_is_there_once_though_broker_and_registry_were_away(
             assert watch.has_written.wait(LONGEST_S)
         finally:
             os.kill(os.getpid(), signal.SIGTERM)
+            has_ended.wait(LONGEST_S)
 
     thread = threading.Thread(target=told)
     thread.start()
-    stopped = run(load_config(path), spark=spark, observer=watch)
-    thread.join()
+    try:
+        stopped = run(load_config(path), spark=spark, observer=watch)
+    finally:
+        has_ended.set()
+        thread.join()
 
     assert {} == stopped
     assert any("the brokers do not answer" in each for each in watch.failures)

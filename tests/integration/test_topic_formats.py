@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from connectors.cli import app
 from connectors.config import load_config
+from connectors.pipeline.lakes import consistent
 from connectors.pipeline.run import run
 from databases.kafka import Kafka
 
@@ -89,9 +90,14 @@ def test_statements_of_a_topic_lead_the_targets_as_those_of_a_binlog_do(
     gone, kept = [row for row in found if row[1] == 1], [row for row in found if row[1] != 1]
     assert [(0, 1, "gone"), (1, 1, "gone")] == gone, found
     assert [(0, 2, "a"), (2, 2, "a"), (3, 2, None), (2, 2, None), (3, 2, "b"), (0, 3, "c")] == kept, found
+    cuts = [consistent(spark, load_config(path), at=at) for at in (f"{TOPIC}:0:3", None)]
+    assert [(1, f"{TOPIC}:0:5"), (2, f"{TOPIC}:0:8")] == [(cut.plan, str(cut.position)) for cut in cuts]
+    assert [[2], [2, 3]] == [sorted(row["id"] for row in cut.mirror["shop.t"].collect()) for cut in cuts]
     runner = CliRunner()
     for command, code, parts in (
         (["check", str(path)], 0, ["canal_json", "shop.t"]),
+        (["verify", str(path)], 2, ["topics hold no tables to compare with"]),
+        (["backfill", str(path), "--table", "shop.t"], 2, ["topics hold no tables to copy"]),
         (["schemas", str(path), "at", "shop.t", f"{TOPIC}:0:4"], 0, ["varchar(9)"]),
         (["schemas", str(path), "at", "shop.t", f"{TOPIC}:0:6"], 0, ["varchar(20)"]),
     ):
