@@ -277,7 +277,8 @@ def error_in(text: str) -> HistorianError | None:
     r"""The last error of ours that *text* tells of, as a traceback does; None: it tells of none.
 
     It is of the class that was raised, wherever in our packages that stands, and prints as it was told. Spark hands on the text alone of what
-    another process raised.
+    another process raised. Where a later line of an error's own message begins with another one of ours, that one is told: text does not say
+    whether it is quoted or followed.
 
     >>> found = error_in("Job aborted ... historian.errors.UnknownTable: no such table (a.b)\n\tat org.apache ...")
     >>> type(found).__name__, str(found)

@@ -87,9 +87,9 @@ class Page:
         is_known = self._whole is not None and generation == self._generation and last == self._whole.last_number
         if is_known and first != self._first and len(self._listed) < len(self._captured):
             self._listed = self._chosen(first)
-            is_known = all(table_id in self._made for table_id in self._listed)
         self._first = first
-        if not is_known:
+        # Of tables that were chosen for a look that failed, nothing was made.
+        if not is_known or any(table_id not in self._made for table_id in self._listed):
             if generation != self._generation:
                 self._made.clear()
             with _without_garbage(is_large=last > _MANY):

@@ -129,13 +129,19 @@ class Transactions:
         return self._run(work, writes=True)
 
     def shrink(self) -> None:
-        """Gives room that deleted rows left back to the file system, where the database does not do that by itself."""
+        """Gives room that deleted rows left back to the file system, where the database does not do that by itself.
+
+        Raises:
+            StoreError: the file cannot be read, or another transaction has it.
+        """
         if self._engine.dialect.name == "sqlite":
             try:
                 with self._turn, self._connected() as connection:
                     driver = cast("sqlite3.Connection", connection.connection.driver_connection)
                     driver.execute("VACUUM")
                     driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            except SQLAlchemyError as error:  # the file was not opened
+                raise self._failed(error) from error
             except sqlite3.Error as error:
                 raise StoreError(
                     "rows were deleted, but the store's file is as long as before",

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime, timezone
 from html.parser import HTMLParser
@@ -31,6 +31,7 @@ from connectors.page.authors import Authors
 from connectors.page.html import written_page
 from connectors.page.page import Page
 from connectors.page.timelines import timeline
+from historian.errors import StoreError
 from historian.history.explain import explained
 from historian.history.history import History
 from historian.history.timeline import Gap
@@ -253,6 +254,33 @@ def test_a_table_that_is_behind_again_is_listed_without_another_look_at_the_hist
     assert [[("shop.t1", 1), ("shop.t6", 1)], [("shop.t2", 1), ("shop.t6", 1)]] == first == again[:2]
     assert [("shop.t1", 1), ("shop.t2", 1)] == again[2]
     assert [[("shop.t1", 2), ("shop.t2", 1)], [("shop.t1", 2), ("shop.t6", 1)]] == grown
+
+
+def test_a_page_is_made_again_after_a_look_at_the_history_that_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = load_config(_config(tmp_path))
+    page = Page(config, most=1)
+    with closing(Store.open(config.history.store)) as store:
+        store.record([capture(*(create(i, f"t{i}", "a", first=i) for i in range(1, 4)))], position(f"{A}:1"))
+        state = connector_state(config, store)
+        targets = [_target(f"shop.t{i}", f"{tmp_path}/lake/shop_t{i}") for i in range(1, 4)]
+        quiet, _ = _read(page.html(store, state | {"targets": targets}))
+        targets[0]["plan"] -= 1
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, "history", _raising(StoreError("away")))
+            with pytest.raises(StoreError, match="away"):
+                page.html(store, state | {"targets": targets})
+        behind, _ = _read(page.html(store, state | {"targets": targets}))
+
+    assert [["shop.t3"], ["shop.t1"]] == [[each["name"] for each in data["tables"]] for data in (quiet, behind)]
+
+
+def _raising(error: Exception) -> Callable[..., Any]:
+    def raised(*_: object) -> Any:
+        raise error
+
+    return raised
 
 
 def test_what_changed_last_is_told_without_its_versions() -> None:

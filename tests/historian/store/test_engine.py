@@ -258,3 +258,14 @@ def test_what_is_shrunk_is_smaller_while_others_hold_it_open(tmp_path: Path) -> 
 
         assert file.stat().st_size < 1_000_000
         assert [] == _names(others)
+
+
+def test_a_damaged_file_that_is_to_be_shrunk_is_an_error_of_the_store(tmp_path: Path) -> None:
+    file = tmp_path / "store.db"
+    with closing(Transactions(f"sqlite:///{file}")) as mine:
+        mine.write(metadata.create_all)
+        mine.close()
+        file.write_bytes(b"x" * 4096)
+
+        with pytest.raises(StoreError, match=r"history store failed .*store\.db.*found file is not a database"):
+            mine.shrink()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +13,7 @@ import pyarrow.fs as pafs
 import pytest
 
 from historian.errors import SinkError
+from lakes.faulty_s3 import BUSY, Asked, faulty_s3, stored_in_s3
 from sinks.contract import storage
 from sinks.contract.refusals import is_bare, next_step_for
 from sinks.contract.storage import is_local, located, reading, share_settings, writing
@@ -77,6 +80,31 @@ def test_a_role_beside_keys_is_an_error_of_the_sink(monkeypatch: pytest.MonkeyPa
 
     with pytest.raises(SinkError, match=r"do not go together.*Cannot provide role_arn.*Next: correct fs.s3a"):
         located("s3a://b/lake")
+
+
+def test_a_request_is_tried_again_however_many_others_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request of many threads is refused twice. Strategies that share a budget of tries among requests fail at some tens of them."""
+    asked: Counter[tuple[str, str, str]] = Counter()
+
+    def refused_twice(request: Asked) -> str | None:
+        what = request.method, request.path, request.parameters
+        asked[what] += 1
+        return BUSY if asked[what] <= 2 else None
+
+    with stored_in_s3() as (endpoint, files), faulty_s3(endpoint, refused_twice) as (through, faults):
+        monkeypatch.setenv("HISTORIAN_S3A", json.dumps({"bucket": SECRETS | {"endpoint": through}}))
+
+        def write(number: int) -> None:
+            system, place = located(f"s3a://bucket/lake/{number}")
+            with system.open_output_stream(place) as file:
+                file.write(b"rows")
+
+        with ThreadPoolExecutor(16) as threads:
+            list(threads.map(write, range(60)))
+        written = files.get_file_info(pafs.FileSelector("bucket/lake"))
+
+    assert {(f"{number}", 4) for number in range(60)} == {(file.base_name, file.size) for file in written}
+    assert faults.met[BUSY] >= 120
 
 
 def test_a_path_on_a_disk_needs_no_settings(tmp_path: Path) -> None:
