@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from fastavro import parse_schema, schemaless_writer
@@ -29,7 +30,7 @@ class RecordedRegistry(SchemaRegistry):
             return None
         whole = found if isinstance(found, dict) and "schema" in found else {"schema": found}
         references = [self.schema(each) for each in whole.get("references", ())]
-        text = whole["schema"] if isinstance(whole["schema"], str) else json.dumps(whole["schema"])
+        text = whole["schema"] if isinstance(whole["schema"], str) else json.dumps(whole["schema"], default=float)
         return RegisteredSchema(
             kind=whole.get("schemaType", "AVRO"),
             text=text,
@@ -53,11 +54,16 @@ def body(part: Any, registry: Mapping[str, Any]) -> bytes | None:
         return b"\0" + int(part["schema"]).to_bytes(4, "big") + json_text(part["json"]).encode()
     if isinstance(part, dict) and part.keys() == {"schema", "record"}:
         out = io.BytesIO()
-        record = {
-            name: bytes.fromhex(each["bytes"]) if isinstance(each, dict) and each.keys() == {"bytes"} else each
-            for name, each in part["record"].items()
-        }
-        plain = json.dumps(registry[str(part["schema"])]).replace('"logicalType"', '"logical"')
-        schemaless_writer(out, parse_schema(json.loads(plain)), record)
+        plain = json.dumps(registry[str(part["schema"])], default=float).replace('"logicalType"', '"logical"')
+        schemaless_writer(out, parse_schema(json.loads(plain)), _as_avro(part["record"]))
         return b"\0" + int(part["schema"]).to_bytes(4, "big") + out.getvalue()
     return json_text(part).encode()
+
+
+def _as_avro(part: Any) -> Any:
+    """A part of a record as the library writes it."""
+    if isinstance(part, dict):
+        if part.keys() == {"bytes"}:
+            return bytes.fromhex(part["bytes"])
+        return {name: _as_avro(each) for name, each in part.items()}
+    return float(part) if isinstance(part, Decimal) else part

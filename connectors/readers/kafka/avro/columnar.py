@@ -10,7 +10,7 @@ import pyarrow as pa
 from connectors.readers.kafka.avro.instructions import Unwalkable
 from connectors.readers.kafka.avro.programs import AvroProgram
 from connectors.readers.kafka.debezium import columnar as debezium
-from connectors.readers.kafka.debezium.replaced_nulls import has_nullable_defaults
+from connectors.readers.kafka.debezium.replaced_nulls import MARK, has_nullable_defaults
 from connectors.readers.kafka.kernels import avro_values
 from connectors.readers.kafka.kernels import layout as at
 from connectors.readers.kafka.located import columns
@@ -85,9 +85,7 @@ class AvroLocator(Locator):
             event = events[0] if events else None
             if not isinstance(event, Event) or not is_plain_change(event) or not self._reader.is_plain(value):
                 return None
-            # A converter writes all in one way: what the first message tells holds for those behind it.
-            if event.may_lack_nulls and has_nullable_defaults(event.schema):
-                return None
+            may_lack_nulls = has_nullable_defaults(event.schema) and not self._reader.modes.accepts_defaults
             known = Known(
                 table=event.table,
                 names=tuple(field.column.name for field in event.schema.fields),
@@ -95,7 +93,8 @@ class AvroLocator(Locator):
                 written=None,
                 prefix=value[:HEADER_BYTES],
             )
-            return AvroProgram(self._reader.schema(value), known, lone_updates=self._lone(known.table))
+            mark = MARK if may_lack_nulls else ""
+            return AvroProgram(self._reader.schema(value), known, lone_updates=self._lone(known.table), mark=mark)
         except (UnsupportedEvent, Unwalkable):
             return None
 

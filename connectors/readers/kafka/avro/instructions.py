@@ -30,6 +30,7 @@ _FACTS = {
 _SERVER = "source.server_id"
 _FACTS_WITH_SERVER = {path: word for path, word in _FACTS.items() if word != avro.EVENT_ROW} | {_SERVER: avro.EVENT_ROW}
 """Of a walk that finds the server's id in the place of the row in the event, which the order of a log does not need."""
+_SNAPSHOT = {"source.snapshot": avro.SNAPSHOT}
 _TEXT, _INTEGER = ("string",), ("int", "long")
 _FACT_TYPES = {
     "op": _TEXT,
@@ -176,17 +177,21 @@ class _Assembler:
             raise Unwalkable(f"a type {name}")
 
 
-def instructions_of(writer: Writer, *, with_server: bool = False) -> tuple[NDArray[np.int64], dict[str, int]]:
+def instructions_of(
+    writer: Writer, *, with_server: bool = False, with_snapshot: bool = False
+) -> tuple[NDArray[np.int64], dict[str, int]]:
     """The instructions of an envelope, and by name the column that a field of its rows goes to.
 
     Args:
         with_server: the server's id goes where the row in the event does, and columns go nowhere.
+        with_snapshot: what a message says of a snapshot is found, too.
 
     Raises:
         Unwalkable: its messages are read one by one.
     """
     try:
-        made = _Assembler(writer, _FACTS_WITH_SERVER if with_server else _FACTS, wanted=not with_server)
+        facts = (_FACTS_WITH_SERVER if with_server else _FACTS) | (_SNAPSHOT if with_snapshot else {})
+        made = _Assembler(writer, facts, wanted=not with_server)
     except (KeyError, TypeError, ValueError) as error:
         raise Unwalkable(repr(error)) from None
     return np.array(made.code, np.int64), {} if with_server else made.slots

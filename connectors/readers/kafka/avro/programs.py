@@ -28,26 +28,29 @@ _PLACE_SLOTS = np.arange(avro.PLACE_WORDS, dtype=np.int64)
 class AvroProgram:
     """Leads the walk over messages of one writer's schema and table, and holds the rows of the last one. Not for several threads at once.
 
-    *lone_updates*: an update without the row before it is its row alone; *with_server*: see :func:`instructions_of`.
+    *lone_updates*: an update without the row before it is its row alone; *mark*: messages with this ``source.snapshot`` are
+    left to the library, none where it is empty; *with_server*: see :func:`instructions_of`.
     A :class:`connectors.readers.kafka.located.programs.RowProgram`.
     """
 
-    def __init__(self, writer: Writer, known: Known, *, lone_updates: bool = False, with_server: bool = False) -> None:
+    def __init__(
+        self, writer: Writer, known: Known, *, lone_updates: bool = False, mark: str = "", with_server: bool = False
+    ) -> None:
         self.known, self._writer, self._lone_updates = known, writer, lone_updates
         self._again: AvroProgram | None = None
         self._servers: NDArray[np.uint64] | None = None
-        self._code, self.slots = instructions_of(writer, with_server=with_server)
+        self._code, self.slots = instructions_of(writer, with_server=with_server, with_snapshot=bool(mark))
         self._facts = np.zeros(avro.META_WORDS, np.int64)
         self._state = np.zeros(avro.STATE_WORDS, np.int64)
         self._names = [
-            np.frombuffer(name.encode() + b"\0", np.uint8) for name in (known.table.database, known.table.table)
+            np.frombuffer(name.encode() + b"\0", np.uint8) for name in (known.table.database, known.table.table, mark)
         ]
         state = self._state
         state[avro.HEADER_BYTES] = len(known.prefix)
         state[avro.INSTRUCTIONS], state[avro.FACTS] = self._code.ctypes.data, self._facts.ctypes.data
         state[avro.COLUMNS] = len(self.slots)
         state[avro.LONE_UPDATES] = int(lone_updates)
-        for word, name in ((avro.DATABASE, self._names[0]), (avro.TABLE, self._names[1])):
+        for word, name in zip((avro.DATABASE, avro.TABLE, avro.MARK), self._names, strict=True):
             state[word], state[word + 1] = name.ctypes.data, len(name) - 1
         self._room(64)
 

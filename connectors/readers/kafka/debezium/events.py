@@ -104,7 +104,7 @@ class EventReader:
                 message = parsed(value, exact=_DECIMAL in value)
                 if not isinstance(message, dict) or not isinstance(message.get("schema"), dict):
                     raise _unlike(where, value[:60].decode("utf-8", "replace"))
-                text, payload = orjson.dumps(message["schema"], default=str), message.get("payload")
+                text, payload = orjson.dumps(message["schema"], default=float), message.get("payload")
         except (ValueError, RecursionError, TypeError) as error:
             raise _unlike(where, f"broken JSON: {error}") from None
         if not isinstance(payload, dict):

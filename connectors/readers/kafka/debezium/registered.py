@@ -90,6 +90,11 @@ class RegisteredEvents(Generic[S]):
         )
         return () if found is None else (found,)
 
+    @property
+    def modes(self) -> DebeziumModes:
+        """Of the connector."""
+        return self._modes
+
     def schema(self, value: bytes) -> S:
         """The schema that a message was written with; raises as :meth:`events` does."""
         return self._schema_of(value, "a message")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from itertools import repeat
+from struct import pack
 from typing import TYPE_CHECKING, Any
 
 from historian.errors import UnsupportedEvent
@@ -15,6 +17,9 @@ __all__ = ["MARK", "check_defaults", "has_nullable_defaults", "is_marked"]
 
 MARK = "false"
 """Of a change of the log Debezium leaves ``source.snapshot`` NULL, and its default is this text: who wrote it here writes defaults for NULLs."""
+
+_FLOATS = {"float": "<f", "float32": "<f", "double": "<d", "float64": "<d"}
+"""Types whose values are as coarse as these. A default of JSON is a double, of a DECIMAL too."""
 
 
 def is_marked(source: Mapping[str, Any]) -> bool:
@@ -38,7 +43,7 @@ def check_defaults(event: Event, where: str) -> None:
     rows = [row for row in (event.before, event.after) if row]
     for field in event.schema.fields:
         name, default = field.column.name, field.default
-        if default is not None and any(_plain(row.get(name)) == default for row in rows):
+        if default is not None and any(_may_be(row.get(name), default, field.type) for row in rows):
             raise UnsupportedEvent(
                 "a value that may be NULL at the source: the converter writes a column's default in the place of NULL",
                 where=f"{event.table}.{name} at {where}",
@@ -48,6 +53,20 @@ def check_defaults(event: Event, where: str) -> None:
             )
 
 
-def _plain(value: Any) -> Any:
-    """A value as defaults have it."""
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
+def _may_be(value: Any, default: Any, kind: str) -> bool:
+    """Whether *value* is a *default*, as far as both are told: refusing too much is right here."""
+    if value == default:
+        return True
+    if isinstance(value, bytes):
+        return default in (base64.b64encode(value).decode(), value.decode("latin-1"))
+    # Of what is within a value the type is not told: the coarsest one.
+    if isinstance(value, dict) and isinstance(default, dict):
+        return value.keys() == default.keys() and all(_may_be(value[each], default[each], "float") for each in value)
+    if isinstance(value, list) and isinstance(default, list):
+        return len(value) == len(default) and all(map(_may_be, value, default, repeat("float")))
+    if kind not in _FLOATS and not isinstance(default, float):
+        return False
+    try:
+        return pack(_FLOATS.get(kind, "<d"), float(value)) == pack(_FLOATS.get(kind, "<d"), float(default))
+    except (TypeError, ValueError, OverflowError):
+        return False

@@ -43,7 +43,8 @@ GTID = 10
 FILE = 11
 OFFSET = 12
 EVENT_ROW = 13
-META_WORDS = 14
+SNAPSHOT = 14
+META_WORDS = 15
 
 # ---- the state of a pass ---------------------------------------------------------------------------------------------
 BUFFER = 0  # address of all messages behind each other, with SLACK
@@ -68,6 +69,8 @@ ROW_OP = 18  # address of a byte a row
 ROWS_USED = 19  # in, out
 LONE_UPDATES = 20  # whether an update without the row before it is its row alone
 ROW_PLACE = 21  # address of PLACE_WORDS words a row: values of the operation, the GTID, the file, the offset and the row in the event
-STATE_WORDS = 22
+MARK = 22  # address of the text of SNAPSHOT whose messages are left to the library
+MARK_BYTES = 23
+STATE_WORDS = 24
 
 PLACE_WORDS = 5

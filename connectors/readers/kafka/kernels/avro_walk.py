@@ -198,6 +198,9 @@ def _changes(state: int, message: int) -> bool:
         return False
     if load_i64(facts + 8 * avro.SOURCE) != 0:
         return False
+    mark, mark_bytes = load_i64(state + 8 * avro.MARK), load_i64(state + 8 * avro.MARK_BYTES)
+    if mark_bytes and _is_name(buffer, load_i64(facts + 8 * avro.SNAPSHOT), mark, mark_bytes):
+        return False
     op = load_u8(buffer + start_of(word))
     time_us = 0
     if shift_right(load_i64(facts + 8 * avro.TIME_US), at.KIND_AT) == avro.VARINT:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from struct import pack, unpack
 from typing import Any
 
 import pyarrow as pa
@@ -14,9 +16,10 @@ import pytest
 
 from connectors.readers.kafka import rows as rows_module
 from connectors.readers.kafka.debezium.events import EventReader
+from connectors.readers.kafka.debezium.replaced_nulls import check_defaults
 from connectors.readers.kafka.debezium.schemas import columns_of, labels_of
 from connectors.readers.kafka.debezium.values import arrow_column
-from connectors.readers.kafka.messages.events import Event
+from connectors.readers.kafka.messages.events import Event, RowSchema
 from connectors.readers.kafka.rows import ChunkMaker
 from historian.changelog.chunks import Chunk, positions
 from historian.changelog.missing_columns import ABSENT, marked
@@ -292,6 +295,58 @@ def test_a_fraction_of_a_microsecond_is_no_value_of_a_column(field: dict[str, An
 
     with pytest.raises(ValueError, match="a fraction of a microsecond, which no column holds"):
         arrow_column([value], found, found.column.type)
+
+
+FLOAT = {"type": "float", "field": "f"}
+DECIMAL = named("org.apache.kafka.connect.data.Decimal", "bytes", scale="2")
+
+
+@pytest.mark.parametrize(
+    "field,default,value",
+    [
+        # As Avro has it, and as numbers of JSON in exact digits are.
+        (FLOAT, 0.1, unpack("<f", pack("<f", 0.1))[0]),
+        (FLOAT, 0.1, Decimal("0.1")),
+        ({**FLOAT, "type": "float64"}, 0.1, Decimal("0.1")),
+        ({**FLOAT, "type": "double"}, "NaN", float("nan")),
+        (DECIMAL, 0.1, Decimal("0.10")),
+        (DECIMAL, 12345678901234567890.5, Decimal("12345678901234567890.50")),
+        (DECIMAL, b64(b"\0\x96"), b"\0\x96"),
+        (
+            named("io.debezium.data.VariableScaleDecimal", "struct"),
+            {"scale": 0, "value": "\x96"},
+            {"scale": 0, "value": b"\x96"},
+        ),
+        ({"type": "array", "field": "f"}, [0.1, "\x96"], [Decimal("0.1"), b"\x96"]),
+    ],
+)
+def test_a_default_that_may_be_a_null_is_known_in_each_way_that_values_are_written(
+    field: dict[str, Any], default: Any, value: Any
+) -> None:
+    fields = columns_of({"fields": [{**field, "optional": True, "default": default}]}, "")
+    event = Event(
+        table=TableName("shop", "t"),
+        schema=RowSchema(fields=fields, key=None),
+        op="c",
+        before=None,
+        after={"f": value},
+        event_time_us=0,
+        may_lack_nulls=True,
+    )
+
+    check_defaults(replace(event, after={"f": None}), "here")
+    with pytest.raises(UnsupportedEvent, match="a value that may be NULL at the source"):
+        check_defaults(event, "here")
+
+
+def test_a_default_is_the_same_in_a_message_that_is_written_otherwise() -> None:
+    fields = (ID, {**named("org.apache.kafka.connect.data.Decimal", "bytes", scale="2"), "default": 12.5})
+    key, value = message("c", None, {"id": 1, "f": 12.5}, *fields)
+    reader = EventReader()
+
+    events = [reader.event(key, each, "here") for each in (value, json.dumps(json.loads(value)).encode())]
+
+    assert ["12.50", "12.50"] == [each.schema.fields[1].column.initial for each in events if isinstance(each, Event)]
 
 
 def test_labels_with_commas_are_kept_whole() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from connectors.readers.kafka.located import batches
 from connectors.readers.kafka.locators import locator_of
 from connectors.readers.kafka.messages.batch import Batch
 from connectors.readers.kafka.messages.events import Field
+from connectors.readers.kafka.messages.modes import DEFAULT_MODES
 from historian.schema.snapshots import Column, ColumnType
 from logs.topic_messages import body, recorded_writers
 
@@ -63,6 +65,37 @@ def test_other_spellings_of_texts_and_integers_are_walked(usual: dict[str, Any])
 
     assert len(code) > 10
     assert slots == {"a": 0}
+
+
+@pytest.mark.parametrize("accepts", [False, True])
+@pytest.mark.parametrize("first", [None, "true", "false"])
+def test_messages_that_write_defaults_for_nulls_are_left_to_the_library_wherever_they_stand(
+    first: str | None, accepts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "_MOST_SLOW", 0)
+    schema = envelope(connector="string", snapshot=["null", "string"])
+    row = schema["fields"][0]["type"][1]["fields"][0]
+    row.update(type=[{"type": "int", "connect.default": 1}, "null"], default=1)
+    marks = [first, "false", None, "true", "false", "fals", "false1"]
+    source = {"connector": "mysql", "db": "d", "table": "t", "ts_us": None, "ts_ms": 7}
+    messages = [
+        body(
+            {
+                "schema": 2,
+                "record": {"before": None, "after": {"a": 2}, "source": {**source, "snapshot": mark}, "op": "c"},
+            },
+            {"2": schema},
+        )
+        for mark in marks
+    ]
+    modes = replace(DEFAULT_MODES, accepts_defaults=accepts)
+    locator = locator_of(decoder_of("debezium_avro", tells=False, writers=writers_of(schema), modes=modes))
+    assert locator is not None
+
+    runs = list(locator.runs(Batch.of([None] * len(marks), messages, np.arange(len(marks)))))
+
+    expected = [] if accepts else [number for number, mark in enumerate(marks) if mark == "false"]
+    assert expected == [run for run in runs if isinstance(run, int)]
 
 
 def test_a_message_without_a_source_is_no_row_of_a_table_without_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
