@@ -149,6 +149,7 @@ class SchemaMet:
             values the known type would change. "names": some columns, and of what kind their values are.
         advice: what to do where they tell too little for a version, for people.
         is_of_its_time: the source tells when it made the change, which is no row of a snapshot: the source's schema was this one then.
+        transaction: a hash of the server, and the number of the change's transaction in its log; None: it is not told.
     """
 
     place: Place
@@ -159,6 +160,7 @@ class SchemaMet:
     certainty: str = "exact"
     advice: str = ""
     is_of_its_time: bool = False
+    transaction: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
