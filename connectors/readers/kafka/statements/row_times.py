@@ -49,6 +49,11 @@ class RowTimes:
         at = bisect_right(self._times, time_us)
         return (self._offsets[at], self._times[at]) if at < len(self._times) else None
 
-    def latest_at(self, offset: int) -> int:
-        """The latest time of the rows up to *offset*, of which there is one."""
-        return self._times[bisect_right(self._offsets, offset) - 1]
+    def begins_by(self, offset: int) -> bool:
+        """Whether there is a row up to *offset*."""
+        return bool(self._offsets) and self._offsets[0] <= offset
+
+    def latest_at(self, offset: int) -> tuple[int, int]:
+        """Of the rows up to *offset*, of which there is one, the offset and the time of the latest."""
+        at = bisect_right(self._offsets, offset) - 1
+        return self._offsets[at], self._times[at]

@@ -16,7 +16,7 @@ from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlac
 from connectors.readers.kafka.statements.ahead import TableColumns, first_ahead, first_untold, in_order, told_by
 from connectors.readers.kafka.statements.late import with_passed
 from connectors.readers.kafka.statements.row_times import RowTimes
-from connectors.readers.kafka.statements.told_again import changed_in, first_behind
+from connectors.readers.kafka.statements.told_again import changed_in, first_behind, transaction_at
 from historian.ddl import StatementContext
 
 if TYPE_CHECKING:
@@ -274,17 +274,17 @@ class ScannedStatements:
         changed = changed_in(item for items in met.values() for item in items)
         for key, row_times in self._row_times.items():
             told = {item.place.offset for item in met.get(key, ())}
-            again: dict[tuple[int, int], tuple[int, int] | None] = {}
-            again.update((first, None) for each in times_us if (first := row_times.first_at(each)))
-            again |= first_behind(changed.get(key[1], ()), row_times, self._row_numbers.get(key, {}))
-            for (offset, time_us), transaction in sorted(again.items(), key=lambda each: each[0]):
+            numbers = self._row_numbers.get(key, {})
+            again = {first for each in times_us if (first := row_times.first_at(each))}
+            for offset, time_us in sorted(again | first_behind(changed.get(key[1], ()), row_times, numbers)):
                 if offset not in told and told and min(told) < offset < reached[key[0]]:
                     last = max(
                         (each for each in met[key] if each.place.offset < offset), key=lambda each: each.place.offset
                     )
                     place = replace(last.place, gtid=f"{last.place.file}:{offset}", offset=offset)
-                    found = replace(last, place=place, event_time_us=time_us, transaction=transaction)
-                    self.found.append((time_us, found))
+                    transaction = transaction_at(offset, numbers)
+                    told_so = replace(last, place=place, event_time_us=time_us, transaction=transaction)
+                    self.found.append((time_us, told_so))
 
     def keep_before(self, ends: Mapping[str, int]) -> None:
         """Forgets what was met behind offsets; *ends*: by the partition's name the first one that is left out."""

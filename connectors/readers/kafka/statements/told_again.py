@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from connectors.readers.kafka.statements.row_times import RowTimes
     from historian.names import TableName
 
-__all__ = ["changed_in", "first_behind"]
+__all__ = ["changed_in", "first_behind", "transaction_at"]
 
 
 def changed_in(met: Iterable[SchemaMet]) -> dict[TableName, list[SchemaMet]]:
@@ -29,8 +29,8 @@ def changed_in(met: Iterable[SchemaMet]) -> dict[TableName, list[SchemaMet]]:
 
 def first_behind(
     changed: Iterable[SchemaMet], times: RowTimes, numbers: Mapping[int, RowTimes]
-) -> dict[tuple[int, int], tuple[int, int] | None]:
-    """Of a partition's rows of a table the first one that is from behind each of *changed*: offset and time, and its transaction.
+) -> set[tuple[int, int]]:
+    """Of a partition's rows of a table the offset and the time of the first one that is from behind each of *changed*.
 
     By the source's log where both tell their place in it, else by time.
 
@@ -38,14 +38,23 @@ def first_behind(
         times: of the rows.
         numbers: of their transactions, by server.
     """
-    found: dict[tuple[int, int], tuple[int, int] | None] = {}
+    found: set[tuple[int, int]] = set()
     for each in changed:
         if each.transaction is None or not numbers:
             if first := times.first_at(each.event_time_us + 1):
-                found.setdefault(first, None)
+                found.add(first)
         elif each.transaction[0] in numbers:
             server, number = each.transaction
             if beyond := numbers[server].first_beyond(number):
-                offset, own = beyond
-                found[offset, times.latest_at(offset)] = server, own
+                found.add((beyond[0], times.latest_at(beyond[0])[1]))
     return found
+
+
+def transaction_at(offset: int, numbers: Mapping[int, RowTimes]) -> tuple[int, int] | None:
+    """The last transaction that rows up to *offset* tell, of *numbers* by server; None: they tell none.
+
+    A row that tells none, of a snapshot, is from behind that one at least.
+    """
+    last = ((*times.latest_at(offset), server) for server, times in numbers.items() if times.begins_by(offset))
+    found = max(last, default=None)
+    return None if found is None else (found[2], found[1])
