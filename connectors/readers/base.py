@@ -152,6 +152,7 @@ class SchemaMet:
         advice: what to do where they tell too little for a version, for people.
         has_statements: each statement stands in this partition too, before the rows that are behind it.
         is_of_its_time: the source tells when it made the change, which is no row of a snapshot: the source's schema was this one then.
+        transaction: a hash of the server, and the number of the change's transaction in its log; None: it is not told.
     """
 
     place: Place
@@ -163,6 +164,7 @@ class SchemaMet:
     advice: str = ""
     has_statements: bool = False
     is_of_its_time: bool = False
+    transaction: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

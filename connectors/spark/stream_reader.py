@@ -185,7 +185,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @plain_errors()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The stored plans behind *start* up to *end*, a partition a range."""
+        """The stored plans behind *start* up to *end*, a partition a range.
+
+        Raises:
+            LogReplaced: the log is another one than was read.
+        """
+        self.tracker.continuity.check()  # a query that goes on asks for its last batch first
         first = int(start["plan"]) + ("version" not in start)
         found: list[InputPartition] = []
         for number in range(first, int(end["plan"]) + 1):

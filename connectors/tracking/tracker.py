@@ -181,9 +181,13 @@ class Tracker:
 
         A new plan ends at the first place between transactions at or behind *limit_bytes* bytes of log, or at *until*.
         Safe to retry.
+
+        Raises:
+            LogReplaced: the log is another one than was read.
         """
         stored = self.store.plan(number + 1)
         if stored is not None:
+            self.continuity.check()  # whoever asks reads its log, which may have been made anew since it was stored
             return stored
         following = self.store.begin_behind(number)
         if following != number:

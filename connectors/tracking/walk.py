@@ -386,7 +386,7 @@ class Walk:
                 if latest is not None:
                     self.topics.passes_over(met, latest.table_id)
                 return
-            self.record(met.place, edits_to(whole, self.catalog), None, met.event_time_us)
+            self.record(met.place, edits_to(whole, self.catalog), None, met)
             latest = self.catalog.tables[met.table]
             self.topics.began(met, self.number, latest)
         self.with_rows.add(latest.table_id)
@@ -427,9 +427,12 @@ class Walk:
         self.record(place, (edit,), None)
         self.proven[healed.table_id] = with_transaction(self.reached, mapped.place)
 
-    def record(self, place: Place, edits: tuple[Edit, ...], statement: Statement | None, at_us: int = 0) -> None:
-        """Makes an entry of *edits*, which *statement* made; None: rows of *at_us* tell them."""
+    def record(
+        self, place: Place, edits: tuple[Edit, ...], statement: Statement | None, met: SchemaMet | None = None
+    ) -> None:
+        """Makes an entry of *edits*, which *statement* made; None: rows tell them, of topics those of *met*."""
         told = f"-- {edits[0].kind} by the {'TABLE_MAP' if self.topics is None else 'schema of the message'} at {place}"
+        told_by = statement or met
         entry = TimelineEntry(
             number=self.number + 1,
             place=place,
@@ -437,9 +440,10 @@ class Walk:
             edits=edits,
             statement=told if statement is None else printable(statement.sql),
             database="" if statement is None else statement.context.database,
-            event_time_us=at_us if statement is None else statement.event_time_us,
+            event_time_us=0 if told_by is None else told_by.event_time_us,
             server=self.reached.server,
             source="" if statement is None else statement.source,
+            transaction=None if met is None else met.transaction,
         )
         before = self.catalog
         self.new_entries.append(entry)

@@ -71,7 +71,7 @@ class _Head:
         file: of the place; None: the position's.
         ordinal: of the place; None: the key says it.
         server: None: the position's.
-        source: as of the entry.
+        source, transaction: as of the entry.
         corrected: the whole place of an entry that corrects what was recorded there; such a place is no key.
     """
 
@@ -84,6 +84,7 @@ class _Head:
     database: str = ""
     event_time_us: int = 0
     source: str = ""
+    transaction: tuple[int, int] | None = None
     corrected: Place | None = None
 
 
@@ -100,6 +101,7 @@ def head_of(entry: TimelineEntry) -> tuple[str | None, str]:
         database=entry.database,
         event_time_us=entry.event_time_us,
         source=entry.source,
+        transaction=entry.transaction,
         corrected=entry.place if entry.corrects else None,
     )
     return None if place is None else place_key(place, entry.server), codec.dump_short(_Head, head)
@@ -172,6 +174,7 @@ class StoredTimeline:
             database=head.database,
             event_time_us=head.event_time_us,
             source=head.source,
+            transaction=head.transaction,
             server=head.position.server if head.server is None else head.server,
             corrects=head.corrected is not None,
         )

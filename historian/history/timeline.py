@@ -34,6 +34,7 @@ class TimelineEntry(_Lazy):
         event_time_us: UTC microseconds.
         server: which server's log the place's ``file`` and ``offset`` are of.
         source: where the source's log has the statement, of a topic that tells it: ``SERVER_ID/GTID/FILE:OFFSET``; "": it is not told.
+        transaction: of the row that tells it, as :attr:`connectors.readers.base.SchemaMet.transaction`; None: it is not told.
         corrects: it was said later what the event at ``place`` did; the entry stands at the timeline's end of that time,
             its versions at their place in the log.
     """
@@ -47,6 +48,7 @@ class TimelineEntry(_Lazy):
     event_time_us: int
     server: str
     source: str = ""
+    transaction: tuple[int, int] | None = None
     corrects: bool = False
 
     @classmethod

@@ -104,10 +104,12 @@ def test_a_store_is_of_one_connector(store: Store) -> None:
 def test_entries_gaps_and_resolved_position_are_kept(store: Store) -> None:
     gap = Gap(start=position(f"{A}:1-6", 6000), end=position(f"{A}:1-8", 8000), reason="purged")
 
-    store.record([START, DDL], END, [gap])
+    told = replace(DDL, transaction=(-(1 << 63), (1 << 63) - 1))
+
+    store.record([START, told], END, [gap])
     store.record([], END, [gap])
 
-    assert ((START, DDL), (DDL,), END, (gap,)) == (store.entries(), store.entries(1), store.resolved(), store.gaps())
+    assert ((START, told), (told,), END, (gap,)) == (store.entries(), store.entries(1), store.resolved(), store.gaps())
     history = store.history()
     assert (2, END) == (history.at(T, position(f"{A}:1-5", 2500)).number, history.resolved)
 

@@ -235,7 +235,8 @@ class TopicScan:
         self._look_at(partition, batch, first)
 
     def _note_times(self, partition: Partition, rows: LocatedRows) -> None:
-        self._statements.note_rows(partition, rows, partial(self._newest_before, partition, int(rows.offsets[0])))
+        newest = partial(self._newest_before, partition, int(rows.offsets[0]))
+        self._statements.note_rows(partition, rows, newest, has_places=partition in self._repeats)
         if promised_us := self._promised_us.get(partition, 0):
             late = rows.offsets[rows.times < promised_us]
             if len(late):

@@ -49,13 +49,24 @@ _ADDS_WHAT_MAY_BE_THERE = re.compile(r"\bADD\b.*\bIF\s+NOT\s+EXISTS\b", re.IGNOR
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A version that was met: its schema, and when the source changed a row under it first; of a statement, whether the source's log places it."""
+    """A version that was met: its schema, and when and where the source changed a row under it first; of a statement, whether the source's log places it."""
 
     number: int
     snapshot: Snapshot
     event_time_us: int
     by_statement: bool = False
     has_place: bool = False
+    transaction: tuple[int, int] | None = None
+
+    def is_before(self, met: SchemaMet) -> bool:
+        """Whether *met* is from behind its first row for sure: by the source's log where both tell their place in it, else by time.
+
+        Servers may date a change by when its statement began, which may have waited for others.
+        """
+        if self.transaction is None or met.transaction is None:
+            return self.event_time_us < met.event_time_us
+        (server, number), (met_server, met_number) = self.transaction, met.transaction
+        return server == met_server and number < met_number
 
 
 class MetSchemas:
@@ -195,7 +206,9 @@ class MetSchemas:
 
     def began(self, met: SchemaMet, number: int, snapshot: Snapshot) -> None:
         """Notes the version *number*, which the walk has made of *met*."""
-        self._versions(snapshot.table_id).append(_Known(number, snapshot, met.event_time_us))
+        self._versions(snapshot.table_id).append(
+            _Known(number, snapshot, met.event_time_us, transaction=met.transaction)
+        )
         self._note((met.place.file, snapshot.table_id), met, number, None)
 
     def takes(self, statement: Statement, resolution: Resolution, catalog: Catalog) -> Resolution | None:
@@ -337,6 +350,7 @@ class MetSchemas:
                     version.entry.event_time_us,
                     by_statement=not version.entry.statement.startswith("--") and bool(version.entry.statement),
                     has_place=bool(version.entry.source),
+                    transaction=version.entry.transaction,
                 )
                 for version in in_force(self._history.versions_of(table_id))
                 if version.snapshot is not None
@@ -395,11 +409,11 @@ class MetSchemas:
 
 
 def _behind(known: Sequence[_Known], at: int, met: SchemaMet) -> int | None:
-    """The version of *met* where its time is behind one that it does not fit, which came behind the version *at*; 0: a new one. None: it is not so.
+    """The version of *met* where it is from behind one that it does not fit, which came behind the version *at*; 0: a new one. None: it is not so.
 
     A column that is dropped and added again is another column, though the partition of *met* may have had no row in between.
     """
-    since = [each for each in known if each.number > at and each.event_time_us < met.event_time_us]
+    since = [each for each in known if each.number > at and each.is_before(met)]
     if not since or any(each.by_statement for each in known):
         return None
     fitting = [each.number for each in since if fits(each.snapshot, met)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -10,9 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import datasource as spark
+from pyspark.sql.datasource import CaseInsensitiveDict
 
+from connectors.readers.base import LogMark
+from connectors.readers.binlog.log_reader import BinlogReader
 from connectors.spark.data_source import HistorianSource
-from historian.errors import ConfigError, TableStopped
+from historian.errors import ConfigError, LogReplaced, TableStopped
 from replicas.driven_source import DrivenStream, read_batch
 
 RECORDING = Path(__file__).parents[3] / "examples/shop/binlog"
@@ -229,6 +233,29 @@ def test_chunks_of_all_tables_are_read_and_filtered_by_table(options: dict[str, 
         ["table_id", "rows"]
     ) == one.select(["table_id", "rows"])
     assert {0, 3} == set(one["table_id"].to_pylist())
+
+
+def test_a_query_that_goes_on_reads_no_stored_plan_of_a_log_that_was_reset(
+    options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = HistorianSource(CaseInsensitiveDict({**options, "table": "shop.orders", "name": "s"}))
+    first = source.streamReader(source.schema())
+    start = first.initialOffset()
+    end = first.latestOffset(dict(start), first.getDefaultReadLimit())
+    assert first.partitions(start, end)
+    first.stop()
+    found = BinlogReader.mark
+
+    def begun_later(reader: BinlogReader, name: str) -> LogMark | None:
+        mark = found(reader, name)
+        return mark and replace(mark, made_s=mark.made_s + 1)
+
+    monkeypatch.setattr(BinlogReader, "mark", begun_later)
+    again = source.streamReader(source.schema())
+
+    with pytest.raises(LogReplaced, match="the log was reset after it was read"):
+        again.partitions(start, end)
+    again.stop()
 
 
 def _names(options: dict[str, str]) -> list[str]:

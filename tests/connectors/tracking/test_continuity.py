@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import cast
 
 import pytest
 
+from connectors.config import load_config
 from connectors.readers.base import LogMark, Reader
 from connectors.tracking.continuity import Continuity
+from connectors.tracking.sources import make_tracker
 from historian.errors import LogReplaced
 from historian.positions import LogPosition
 from historian.store import Store
@@ -69,3 +73,25 @@ def test_another_server_and_another_version_are_named(store: Store, caplog: pyte
     second.check()
     second.note(_end(other))
     assert "read from server b now, up to binlog.000004 from a" in caplog.text
+
+
+def test_a_stored_plan_of_a_log_that_was_reset_is_not_handed_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    binlog, file = Path(__file__).parents[3] / "examples" / "shop" / "binlog", tmp_path / "shop.yaml"
+    file.write_text(f"name: shop\nsource: {{type: binlog-files, directory: {binlog}, tables: ['shop.*']}}\n")
+    with closing(make_tracker(load_config(file))) as tracker:
+        plan = tracker.plan_after(0)
+    with closing(make_tracker(load_config(file))) as tracker:
+        assert plan == tracker.plan_after(0)
+    with closing(make_tracker(load_config(file))) as tracker:
+        found = tracker.reader.mark
+
+        def begun_later(name: str) -> LogMark | None:
+            mark = found(name)
+            return mark and replace(mark, made_s=mark.made_s + 1)
+
+        monkeypatch.setattr(tracker.reader, "mark", begun_later)
+
+        with pytest.raises(LogReplaced, match="the log was reset after it was read"):
+            tracker.plan_after(0)

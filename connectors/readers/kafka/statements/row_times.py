@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +15,7 @@ __all__ = ["RowTimes"]
 
 
 class RowTimes:
-    """Of each time that is later than all before, the offset of the first row that has it."""
+    """Of each time that is later than all before, the offset of the first row that has it. Numbers of transactions may stand for times."""
 
     def __init__(self) -> None:
         self._times, self._offsets = array("q"), array("q")
@@ -48,3 +48,17 @@ class RowTimes:
         """The offset of the first row from *time_us* on and its own time; None where there is none, or none before it."""
         at = bisect_left(self._times, time_us)
         return (self._offsets[at], self._times[at]) if 0 < at < len(self._times) else None
+
+    def first_beyond(self, time_us: int) -> tuple[int, int] | None:
+        """The offset of the first row that is later than *time_us*, and its own time; None where there is none."""
+        at = bisect_right(self._times, time_us)
+        return (self._offsets[at], self._times[at]) if at < len(self._times) else None
+
+    def begins_by(self, offset: int) -> bool:
+        """Whether there is a row up to *offset*."""
+        return bool(self._offsets) and self._offsets[0] <= offset
+
+    def latest_at(self, offset: int) -> tuple[int, int]:
+        """Of the rows up to *offset*, of which there is one, the offset and the time of the latest."""
+        at = bisect_right(self._offsets, offset) - 1
+        return self._offsets[at], self._times[at]

@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from connectors.readers.base import SchemaMet, Statement
 from connectors.readers.kafka.located.source_words import row_words
 from connectors.readers.kafka.messages.events import Event
@@ -14,10 +16,10 @@ from connectors.readers.kafka.messages.source_places import NO_PLACE, SourcePlac
 from connectors.readers.kafka.statements.ahead import TableColumns, first_ahead, first_untold, in_order, told_by
 from connectors.readers.kafka.statements.late import with_passed
 from connectors.readers.kafka.statements.row_times import RowTimes
+from connectors.readers.kafka.statements.told_again import changed_in, first_behind, transaction_at
 from historian.ddl import StatementContext
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from connectors.readers.kafka.located.batches import LocatedRows
@@ -69,6 +71,8 @@ class ScannedStatements:
         self._stated_us: dict[Partition, int] = {}
         self._read_us: dict[Partition, int] = {}
         self._row_times: dict[tuple[Partition, TableName], RowTimes] = {}
+        # By server's hash the numbers of transactions.
+        self._row_numbers: dict[tuple[Partition, TableName], dict[int, RowTimes]] = {}
         self.found: list[tuple[int, SchemaMet | Statement]] = []
 
     @property
@@ -77,8 +81,13 @@ class ScannedStatements:
         return bool(self._schema_topic) and not self._order.is_empty
 
     # ---- rows ------------------------------------------------------------------------------------------------------
-    def note_rows(self, partition: Partition, rows: LocatedRows, newest: Callable[[], Newest]) -> None:
-        """Notes the moments of located rows of one table. *newest* tells how far the partition has come before them."""
+    def note_rows(
+        self, partition: Partition, rows: LocatedRows, newest: Callable[[], Newest], *, has_places: bool
+    ) -> None:
+        """Notes the moments of located rows of one table, and where *has_places* their places in the source's log.
+
+        *newest* tells how far the partition has come before them.
+        """
         moments_us = rows.times
         if self.are_placed:
             words, where = row_words(rows, self._payload_of), f"{partition[0]}:{partition[1]}"
@@ -86,10 +95,19 @@ class ScannedStatements:
         self.note_read(partition, int(moments_us.max()))
         if self._moves:
             self._note_times(partition, rows, moments_us)
+            if has_places:
+                self._note_numbers(partition, rows)
 
     def _note_times(self, partition: Partition, rows: LocatedRows, moments_us: NDArray[np.int64]) -> None:
         times_us = moments_us.clip(min=self._stated_us.get(partition, 0))
         self._times_of(partition, rows.known.table).note_all(times_us, rows.offsets)
+
+    def _note_numbers(self, partition: Partition, rows: LocatedRows) -> None:
+        places = rows.places()
+        is_told = places[:, 0] > 0
+        for server in np.unique(places[is_told, 1]).tolist():
+            mine = is_told & (places[:, 1] == server)
+            self._numbers_of(partition, rows.known.table, server).note_all(places[mine, 2], rows.offsets[mine])
 
     def note_event(self, event: Event, value: bytes, place: Place, newest: Callable[[], Newest]) -> int:
         """The moment of a change, which is noted."""
@@ -97,6 +115,8 @@ class ScannedStatements:
         self.note_read(partition, moment_us)
         if self._moves:
             self._times_of(partition, event.table).note(self._behind_stated(partition, moment_us), place.offset)
+            if (transaction := _transaction_of(event)) is not None:
+                self._numbers_of(partition, event.table, transaction[0]).note(transaction[1], place.offset)
         return moment_us
 
     def _moment_us(self, event: Event | SqlEvent, value: bytes, place: Place, newest: Callable[[], Newest]) -> int:
@@ -118,6 +138,9 @@ class ScannedStatements:
 
     def _times_of(self, partition: Partition, table: TableName) -> RowTimes:
         return self._row_times.setdefault((partition, table), RowTimes())
+
+    def _numbers_of(self, partition: Partition, table: TableName, server: int) -> RowTimes:
+        return self._row_numbers.setdefault((partition, table), {}).setdefault(server, RowTimes())
 
     # ---- statements ------------------------------------------------------------------------------------------------
     def is_told_apart(self, partition: Partition, value: bytes) -> bool:
@@ -191,6 +214,7 @@ class ScannedStatements:
             advice=self._advice,
             has_statements=self._in_each,
             is_of_its_time=is_exact and event.source is not None and event.op != "r",
+            transaction=_transaction_of(event),
         )
         self.found.append((time_us, met))
 
@@ -261,17 +285,20 @@ class ScannedStatements:
             if isinstance(item, SchemaMet):
                 met.setdefault((partition_of(item.place), item.table), []).append(item)
         times_us = {*stated_us, *(item.event_time_us for _, item in self.found if isinstance(item, Statement))}
-        changed_us = _changed_us(item for items in met.values() for item in items)
+        changed = changed_in(item for items in met.values() for item in items)
         for key, row_times in self._row_times.items():
             told = {item.place.offset for item in met.get(key, ())}
-            wanted_us = times_us | changed_us.get(key[1], set())
-            for offset, time_us in sorted({first for each in wanted_us if (first := row_times.first_at(each))}):
-                if offset not in told and told and offset < reached[key[0]]:
+            numbers = self._row_numbers.get(key, {})
+            again = {first for each in times_us if (first := row_times.first_at(each))}
+            for offset, time_us in sorted(again | first_behind(changed.get(key[1], ()), row_times, numbers)):
+                if offset not in told and told and min(told) < offset < reached[key[0]]:
                     last = max(
                         (each for each in met[key] if each.place.offset < offset), key=lambda each: each.place.offset
                     )
                     place = replace(last.place, gtid=f"{last.place.file}:{offset}", offset=offset)
-                    self.found.append((time_us, replace(last, place=place, event_time_us=time_us)))
+                    transaction = transaction_at(offset, numbers)
+                    told_so = replace(last, place=place, event_time_us=time_us, transaction=transaction)
+                    self.found.append((time_us, told_so))
 
     def keep_before(self, ends: Mapping[str, int]) -> None:
         """Forgets what was met behind offsets; *ends*: by the partition's name the first one that is left out."""
@@ -284,13 +311,7 @@ class ScannedStatements:
         return in_order(self.found, self._schema_topic, in_each=self._in_each)
 
 
-def _changed_us(met: Iterable[SchemaMet]) -> dict[TableName, set[int]]:
-    """Of each table of which *met* tell other columns than before, in the order of time, the first moment behind each such one."""
-    times_us: dict[TableName, set[int]] = {}
-    last: dict[TableName, tuple[str, ...]] = {}
-    for each in sorted(met, key=lambda each: each.event_time_us):
-        table, columns = told_by(each)
-        if last.setdefault(table, columns) != columns:
-            times_us.setdefault(table, set()).add(each.event_time_us + 1)
-            last[table] = columns
-    return times_us
+def _transaction_of(event: Event) -> tuple[int, int] | None:
+    """As :attr:`connectors.readers.base.SchemaMet.transaction`."""
+    place = None if event.source is None or event.op == "r" else SourcePlace.of(event.source)
+    return None if place is None else place.transaction

@@ -327,6 +327,12 @@ def test_a_topic_made_anew_between_two_plans_is_no_more_of_the_one_that_was_read
         with pytest.raises(LogReplaced, match=rf"{topic}.*the topic of id .*one of id "):
             tracker.plan_after(1)
         assert store.plan(2) is None
+        again = Tracker(
+            reader=reader, store=store, connector=store.connector("c"), captured=lambda _: True, revision=""
+        )
+        # Its rows may not have been read, and are gone with the topic.
+        with pytest.raises(LogReplaced, match=rf"{topic}.*the topic of id .*one of id "):
+            again.plan_after(0)
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ def met(
     at_us: int = 0,
     *,
     is_of_its_time: bool = True,
+    transaction: tuple[int, int] | None = None,
 ) -> SchemaMet:
     file, _, offset = place.rpartition(":")
     return SchemaMet(
@@ -44,6 +45,7 @@ def met(
         key=key,
         event_time_us=at_us,
         is_of_its_time=is_of_its_time,
+        transaction=transaction,
     )
 
 
@@ -94,6 +96,7 @@ class Walked:
                     database="",
                     event_time_us=each.event_time_us,
                     server="",
+                    transaction=each.transaction,
                 )
                 self.history.record(entry)
                 self.catalog = self.history.catalog
@@ -241,3 +244,31 @@ def test_no_column_is_added_again_by_a_row_whose_time_may_be_wrong_or_that_would
     later = Walked(history, behind.held()).take(met(columns, place="t:1:1", at_us=8, is_of_its_time=is_of_its_time))
 
     assert [] == later.made
+
+
+@pytest.mark.parametrize(
+    "transaction, at_us, made",
+    [
+        ((1, 40), 8, []),
+        ((1, 50), 8, []),
+        ((1, 60), 8, [4]),
+        ((1, 60), 4, [4]),
+        ((2, 60), 8, []),
+        (None, 8, [4]),
+        (None, 4, []),
+    ],
+    ids=["before", "its_own", "behind", "dated_before", "another_server", "by_time", "before_by_time"],
+)
+def test_a_row_is_behind_a_dropped_column_by_its_place_in_the_log_and_by_its_time_where_none_is_told(
+    transaction: tuple[int, int] | None, at_us: int, made: list[int]
+) -> None:
+    history = begun()
+    ahead = Walked(history, {}).take(
+        met(AB, place="t:0:0", at_us=1, transaction=(1, 10)),
+        met(AB, place="t:1:0", at_us=2, transaction=(1, 20)),
+        met(A, place="t:0:1", at_us=5, transaction=(1, 50)),
+    )
+
+    later = Walked(history, ahead.held()).take(met(AB, place="t:1:1", at_us=at_us, transaction=transaction))
+
+    assert made == later.made
