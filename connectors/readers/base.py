@@ -72,6 +72,8 @@ class Statement:
         source: where the source's log has it, as :attr:`historian.history.TimelineEntry.source`; then ``event_time_us`` follows that order.
         passed_by: partitions, as ``topic:partition``, of which a former plan has rows from behind it.
         passed_tables: where messages tell no places: tables of which it has such rows of other partitions.
+        met_in_moment: as ``passed_tables``, with rows of the statement's very moment: they may be from before it, or from behind it.
+            Each with whether all those rows tell all columns.
         among: as ``source``, of a statement that stands among rows of one partition; "": that is not told.
         has_place: its text names its place in the source's log, so that this alone tells whether it comes again.
     """
@@ -84,6 +86,7 @@ class Statement:
     source: str = ""
     passed_by: frozenset[str] = frozenset()
     passed_tables: frozenset[TableName] = frozenset()
+    met_in_moment: Mapping[TableName, bool] = field(default_factory=dict)
     among: str = ""
     has_place: bool = False
 
@@ -153,6 +156,7 @@ class SchemaMet:
         has_statements: each statement stands in this partition too, before the rows that are behind it.
         is_of_its_time: the source tells when it made the change, which is no row of a snapshot: the source's schema was this one then.
         transaction: a hash of the server, and the number of the change's transaction in its log; None: it is not told.
+        stated: :func:`historian.plans.source_marks.stated_id` of the last ones that former plans have of this partition.
     """
 
     place: Place
@@ -165,6 +169,7 @@ class SchemaMet:
     has_statements: bool = False
     is_of_its_time: bool = False
     transaction: tuple[int, int] | None = None
+    stated: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

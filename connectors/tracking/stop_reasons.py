@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 _SHOWN_CHARACTERS = 200
-_LATE = "a statement that parts its rows came later than rows behind it"
+_LATE = "a statement that separates its rows came later than rows behind it"
 
 
 def cascades(sql: str) -> str:
@@ -40,7 +40,7 @@ def parted_late(sql: str) -> str:
 
 def parted_in_moment(sql: str) -> str:
     """The statement *sql* takes rows away, or gives them to another table, and another partition has rows of its very moment."""
-    why = "another partition has rows of the very moment of a statement that parts them"
+    why = "another partition has rows of the very moment of a statement that separates them"
     return f"{why}: which of them came before is not known\n  in: {shown(sql)}"
 
 

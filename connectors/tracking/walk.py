@@ -190,6 +190,8 @@ class Walk:
             changes = tuple(edits) if swap is None else swap.edits
             before, set_aside = self.catalog, self._names.set_aside_before(changes, self.number)
             self.record(statement.place, changes, statement)
+            for table in () if self.topics is None else self.topics.doubted_by(changes, statement, self.catalog):
+                self.stop(table, statement.place, parted_in_moment(statement.sql), self.reached)
             self._stop_cascades(changes, statement, before)
             self._stop_renamed_in(changes, statement, set_aside)
             self._stop_renamed_out(changes, statement, before, set_aside)
@@ -218,7 +220,7 @@ class Walk:
         kept, reason = list[Edit](), (emptied_apart if statement.apart else parted_late)(statement.sql)
         forgotten = set[int]()
         for edit in edits:
-            table = topics.parted(edit, statement)
+            table = topics.parted(edit, statement, edits)
             if isinstance(edit, RenameTable) and edit.table_id in forgotten:
                 kept.append(ForgetTable(table=edit.new, reason=reason))
             elif table is not None and self.captured(table):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import blake2b
 
+from historian.charsets.client_text import printable
 from historian.names import TableName
 
-__all__ = ["NO_PLACES", "ServerPass", "SourceMark", "SourceMarks", "TableMark"]
+__all__ = ["NO_PLACES", "ServerPass", "SourceMark", "SourceMarks", "TableMark", "latest_of", "stated_id"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,10 +30,16 @@ class ServerPass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableMark:
-    """When the source changed a row of a table last, of those in a partition under that name: ``time_us``, UTC microseconds."""
+    """When the source changed a row of a table last, of those in a partition under that name.
+
+    Attributes:
+        time_us: UTC microseconds.
+        tells_all: its rows of that moment tell all columns of the table.
+    """
 
     table: TableName
     time_us: int
+    tells_all: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +54,7 @@ class SourceMark:
         seen: the last changes that were new, in order, in base64. Of each a hash of 8 bytes, of all but when it was sent. 0: it cannot be told
             apart, or may be there twice.
         tables: when rows changed last, by table, where messages tell no places.
+        stated: where each partition has each statement: :func:`stated_id` of the last ones, which are of one moment, ``stated_us``.
     """
 
     passes: tuple[ServerPass, ...]
@@ -58,10 +67,25 @@ class SourceMark:
     is_spread: bool
     seen: str
     tables: tuple[TableMark, ...] = ()
+    stated_us: int = 0
+    stated: tuple[str, ...] = ()
 
 
 NO_PLACES = SourceMark(passes=(), server=0, number=0, file=0, offset=0, row=0, time_us=0, is_spread=False, seen="")
 """The mark of a partition whose messages tell no places."""
+
+
+def latest_of(one: TableMark, other: TableMark) -> TableMark:
+    """The later one of two marks of a table."""
+    if one.time_us == other.time_us:
+        return replace(one, tells_all=one.tells_all and other.tells_all)
+    return max(one, other, key=lambda each: each.time_us)
+
+
+def stated_id(sql: str, time_us: int) -> str:
+    """By what a mark knows the statement *sql* of a moment."""
+    return blake2b(f"{time_us} {printable(sql)}".encode(), digest_size=8).hexdigest()
+
 
 SourceMarks = Mapping[str, SourceMark]
 """By partition, as ``topic:partition``."""

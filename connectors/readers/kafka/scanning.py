@@ -31,7 +31,7 @@ from connectors.readers.kafka.statements.source_order import SourceOrder
 from historian.changelog.operations import Op
 from historian.errors import UnsupportedEvent
 from historian.plans.plans import DOUBTFUL, LATE, LEAST_MESSAGE_BYTES, REPEATED, UNREADABLE, PartitionRange
-from historian.plans.source_marks import NO_PLACES, SourceMark, TableMark
+from historian.plans.source_marks import NO_PLACES, SourceMark, latest_of
 from historian.positions.places import Place
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ class TopicScan:
             moves=has_statements(settings.format),
             advice=advice_of(settings.format),
             in_each=has_statements_in_each(settings.format),
+            stated={at: frozenset(self._mark(at).stated) for at in ranges},
             is_told=is_told if has_statements_among_rows(settings.format) else None,
         )
         self._crossings = {at: Crossings(self._order, f"{at[0]}:{at[1]}") for at in ranges}
@@ -104,9 +105,12 @@ class TopicScan:
         self.size_bytes = self.message_count = 0
         self._most_bytes = 0
 
+    def _mark(self, partition: Partition) -> SourceMark:
+        return self._marks.get(f"{partition[0]}:{partition[1]}", NO_PLACES)
+
     def _placed_mark(self, partition: Partition) -> SourceMark | None:
-        mark = self._marks.get(f"{partition[0]}:{partition[1]}")
-        return mark if mark is not None and mark.passes else None
+        mark = self._mark(partition)
+        return mark if mark.passes else None
 
     @property
     def found(self) -> list[tuple[int, SchemaMet | Statement]]:
@@ -333,16 +337,24 @@ class TopicScan:
     def marks(self) -> SourceMarks:
         """How far the partitions that have messages have come in the source's log."""
         # What one partition tells alone has an order.
-        of_tables = self._statements.table_marks(self._read.reached) if len(self._ranges) > 1 else {}
+        is_spread = len(self._ranges) > 1
+        of_tables = self._statements.table_marks(self._read.reached) if is_spread else {}
+        stated = self._statements.last_stated(self._read.reached) if is_spread else {}
         found: dict[str, SourceMark] = {}
         for partition in filter(self._read.has_messages, self._ranges):
             name, repeats = f"{partition[0]}:{partition[1]}", self._repeats.get(partition)
-            mark, times_us = None if repeats is None else repeats.mark, of_tables.get(partition, {})
-            if mark is None and times_us:
-                latest_us = {each.table: each.time_us for each in self._marks.get(name, NO_PLACES).tables}
-                latest_us |= {table: max(us, latest_us.get(table, us)) for table, us in times_us.items()}
-                tables = tuple(TableMark(table=table, time_us=us) for table, us in sorted(latest_us.items()))
-                mark = replace(NO_PLACES, tables=tables)
+            mark, times = None if repeats is None else repeats.mark, of_tables.get(partition, {})
+            held = self._mark(partition)
+            if mark is None and times:
+                latest = {each.table: each for each in held.tables}
+                latest |= {table: latest_of(each, latest.get(table, each)) for table, each in times.items()}
+                mark = replace(NO_PLACES, tables=tuple(latest[table] for table in sorted(latest)))
+            stated_us, ids = stated.get(partition, (0, set()))
+            if stated_us and stated_us >= held.stated_us:
+                ids |= set(held.stated) if stated_us == held.stated_us else set()
+                mark = replace(mark or held, stated_us=stated_us, stated=tuple(sorted(ids)))
+            elif mark is not None:
+                mark = replace(mark, stated_us=held.stated_us, stated=held.stated)
             if mark is not None:
                 found[name] = mark
         return found

@@ -9,7 +9,7 @@ from historian.schema.edits import CreateTable, DropTable, ForgetTable, RenameTa
 from historian.schema.gaps import ResumeTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from connectors.readers.base import SchemaMet
     from historian.history.history import History
@@ -43,6 +43,15 @@ class Left:
     has_place: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """That a statement gave a name to a table; ``table_id`` 0: nobody knows to which."""
+
+    number: int
+    event_time_us: int
+    table_id: int = 0
+
+
 class FormerTables:
     """What statements ended, along one walk over *history*. It is looked up when somebody asks first."""
 
@@ -51,15 +60,15 @@ class FormerTables:
         self._new: list[TimelineEntry] = []
         self._left: dict[TableName, list[Left]] | None = None
         self._ended: dict[int, list[Left]] = {}
-        self._given: dict[TableName, list[tuple[int, int]]] = {}
+        self._given: dict[TableName, list[_Given]] = {}
         self._ids: dict[TableName, int] = {}
         self._stopped: dict[TableName, int] = {}
 
-    def of(self, met: SchemaMet, has_passed: Callable[[Left], bool]) -> Left | None:
+    def of(self, met: SchemaMet, has_passed: Callable[[Left], bool], owner: int | None = None) -> Left | None:
         """The table that the row of *met* is of, where a statement that another partition brought before has ended that.
 
         None where none has: the row is of the table that has the name now. *has_passed*: whether the row's partition has met a statement before it,
-        where each partition has each statement.
+        where each partition has each statement. *owner*: the one table whose columns it has, of those that had the name in its moment.
         """
 
         def is_from_before(each: Left) -> bool:
@@ -67,8 +76,12 @@ class FormerTables:
                 # Behind the statement in its own partition a row is a later one, whatever its time says.
                 return met.place.offset < each.place.offset
             if each.event_time_us == met.event_time_us and not each.has_place:
+                if met.has_statements:
+                    return not has_passed(each)
+                if owner is not None and each.ends_name:
+                    return each.table_id == owner
                 # Where the name was free then, no table but the former one can have the row.
-                return not has_passed(each) if met.has_statements else each.ends_name and not self._is_given(met, each)
+                return each.ends_name and not self._given_since(met, each)
             return each.event_time_us > met.event_time_us
 
         found = next((each for each in self._looked_up().get(met.table, ()) if is_from_before(each)), None)
@@ -88,13 +101,23 @@ class FormerTables:
             if each.event_time_us == met.event_time_us
             and not each.has_place
             and each.place.file != met.place.file
-            and (not each.ends_name or self._is_given(met, each))
+            and (not each.ends_name or self._given_since(met, each))
         ]
 
-    def _is_given(self, met: SchemaMet, left: Left) -> bool:
-        """Whether the name of *left* was given again by the moment of *met*, or may have been."""
+    def named_in_moment(self, met: SchemaMet, left: Collection[Left]) -> set[int]:
+        """The tables that had the name of *met* about statements of its moment, which are those of *left*; none where not all are known."""
+        ids = {each.table_id for each in left}
+        ids |= {each.table_id for former in left for each in self._given_since(met, former)}
+        return set() if 0 in ids or not all(each.ends_name for each in left) else ids
+
+    def left_at(self, name: TableName, time_us: int) -> list[Left]:
+        """What statements of the moment *time_us* ended under *name*."""
+        return [each for each in self._looked_up().get(name, ()) if each.event_time_us == time_us]
+
+    def _given_since(self, met: SchemaMet, left: Left) -> list[_Given]:
+        """How the name of *left* was given again by the moment of *met*, or may have been."""
         given = self._given.get(met.table, ())
-        return any(number >= left.number and time_us <= met.event_time_us for number, time_us in given)
+        return [each for each in given if each.number >= left.number and each.event_time_us <= met.event_time_us]
 
     def stopped(self, name: TableName) -> int | None:
         """The table that had the name when its schema was no longer known, and no other has it since."""
@@ -119,7 +142,7 @@ class FormerTables:
         moved: int | None = None
         for edit in entry.edits:
             if isinstance(edit, ForgetTable):
-                self._given.setdefault(edit.table, []).append((entry.number, entry.event_time_us))
+                self._given.setdefault(edit.table, []).append(_Given(entry.number, entry.event_time_us))
             if isinstance(edit, CreateTable):
                 self._gets(edit.snapshot.name, edit.snapshot.table_id, entry, left)
             elif isinstance(edit, ForgetTable) and not edit.reason:
@@ -153,7 +176,7 @@ class FormerTables:
         """Notes that a table gets a name."""
         self._lost(name, entry, left)
         self._ids[name] = table_id
-        self._given.setdefault(name, []).append((entry.number, entry.event_time_us))
+        self._given.setdefault(name, []).append(_Given(entry.number, entry.event_time_us, table_id))
 
     def _lost(self, name: TableName, entry: TimelineEntry, left: dict[TableName, list[Left]]) -> int | None:
         """Notes that a table that stopped, if one had the name, has no row under it from there on, though no edit drops it; gives its id."""

@@ -23,6 +23,7 @@ from historian.charsets.client_text import printable
 from historian.ddl import Resolution, resolve
 from historian.history.versions import in_force
 from historian.plans.plans import PartitionRange, Passage, PlannedTable
+from historian.plans.source_marks import stated_id
 from historian.schema.edits import (
     AddColumn,
     CreateTable,
@@ -99,7 +100,7 @@ class MetSchemas:
         """
         latest = catalog.tables.get(met.table)
         is_unknown = latest is None and met.table in catalog.unknown
-        former = self._former.of(met, partial(self._has_passed, met))
+        former = self._former.of(met, partial(self._has_passed, met), self._owner(met))
         is_of_former = former is not None and former.has_rows
         if not is_of_former and (is_unknown or (latest is not None and latest.table_id == stopped)):
             # Else its rows would be read under what its partition had before, or has later.
@@ -135,6 +136,8 @@ class MetSchemas:
             latest: the table that they are of if they are from behind statements of their moment; None: they come to nobody.
         """
         found: dict[TableName, str] = {}
+        if self._owner(met) is not None:
+            return found
         for left in self._former.of_one_moment(met):
             latest_id = 0 if latest is None else latest.table_id
             if not left.ends_name and latest_id != left.table_id:
@@ -143,10 +146,27 @@ class MetSchemas:
             found |= {name: left.statement for name, snapshot in catalog.tables.items() if snapshot.table_id in ids}
         return found
 
+    def _owner(self, met: SchemaMet) -> int | None:
+        """The one table whose columns the rows of *met* have, of those that had its name in its moment; None: none, or several."""
+        ids = self._former.named_in_moment(met, self._former.of_one_moment(met))
+        found = [
+            table_id
+            for table_id in ids
+            if any(fits(each, met) for each in self._in_moment(table_id, met.table, met.event_time_us))
+        ]
+        return found[0] if len(found) == 1 and len(ids) > 1 else None
+
+    def _in_moment(self, table_id: int, name: TableName, at_us: int) -> list[Snapshot]:
+        """The versions of a table under *name* in a moment: what it was before, and what statements of the moment made of it."""
+        known = [each for each in self._versions(table_id) if each.snapshot.name == name]
+        before = [each for each in known if each.event_time_us < at_us][-1:]
+        return [each.snapshot for each in (*before, *(each for each in known if each.event_time_us == at_us))]
+
     def _has_passed(self, met: SchemaMet, left: Left) -> bool:
         """Whether the partition of *met* has the statement of *left* before it."""
         last = self._last.get((met.place.file, left.table_id))
         is_met = (met.place.file, left.statement, left.event_time_us) in self._repeated
+        is_met = is_met or stated_id(left.statement, left.event_time_us) in met.stated
         return is_met or (last is not None and last.version >= left.number)
 
     def passes(self, met: SchemaMet, latest: Snapshot, *, is_late: bool = False) -> bool:
@@ -238,8 +258,12 @@ class MetSchemas:
         # Tables that are known follow it beside others.
         return None if known or not resolution.edits else replace(resolution, kind="ddl", tables=(), reason="")
 
-    def parted(self, edit: Edit, statement: Statement) -> TableName | None:
-        """The table whose rows *edit* parts from those of before, where nobody can say any more which ones came before *statement*; else None."""
+    def parted(self, edit: Edit, statement: Statement, edits: Collection[Edit]) -> TableName | None:
+        """The table whose rows *edit* separates, where nobody can say any more which ones came before *statement*; else None.
+
+        Args:
+            edits: of the statement.
+        """
         if isinstance(edit, DropTable | TruncateTable) and statement.apart:
             return edit.table
         if not isinstance(edit, CreateTable | DropTable | RenameTable | TruncateTable):
@@ -250,9 +274,55 @@ class MetSchemas:
         name = edit.new if isinstance(edit, RenameTable) else table
         if not statement.passed_tables.isdisjoint((table, name)):
             return table
+        # What came in this moment under a name that ends is from before. Where it ends and begins, see doubted_by.
+        goes_on = isinstance(edit, TruncateTable)
+        begins = isinstance(edit, CreateTable | RenameTable) and not self._ends(name, statement, edits)
+        if name in statement.met_in_moment and (goes_on or begins):
+            return table
         named = (each.snapshot.name for each_id in passed for each in self._versions(each_id))
         is_named = isinstance(edit, CreateTable | RenameTable) and name in named
         return table if table_id in passed or is_named else None
+
+    def _ends(self, name: TableName, statement: Statement, edits: Collection[Edit]) -> bool:
+        """Whether a table loses *name* in the moment of *statement*, which has *edits*."""
+        is_left = any(isinstance(edit, DropTable | RenameTable) and edit.table == name for edit in edits)
+        return is_left or any(each.ends_name for each in self._former.left_at(name, statement.event_time_us))
+
+    def doubted_by(self, edits: Collection[Edit], statement: Statement, catalog: Catalog) -> list[TableName]:
+        """The tables of which rows of a former plan may be, as the *edits* of *statement* give a name that another table had in its moment.
+
+        Args:
+            catalog: behind the statement.
+        """
+        found: set[int] = set()
+        for edit in edits:
+            if not isinstance(edit, CreateTable | RenameTable):
+                continue
+            name, table_id = (
+                (edit.snapshot.name, edit.snapshot.table_id)
+                if isinstance(edit, CreateTable)
+                else (edit.new, edit.table_id)
+            )
+            left = self._former.left_at(name, statement.event_time_us)
+            ids = {each.table_id for each in left}
+            if name not in statement.met_in_moment or not left:
+                continue
+            if statement.met_in_moment[name] and self._are_unlike(ids, table_id, name, statement.event_time_us):
+                continue  # what was read as a row of the one is none of the other
+            found |= {table_id, *(each.table_id for each in left if each.has_rows)}
+        return [name for name, snapshot in catalog.tables.items() if snapshot.table_id in found]
+
+    def _are_unlike(self, ids: Collection[int], table_id: int, name: TableName, at_us: int) -> bool:
+        """Whether in a moment the table that got *name* has other columns than those of *ids*, which lost it."""
+        mine, theirs = (
+            {
+                frozenset(column.name for column in each.columns)
+                for id_ in of
+                for each in self._in_moment(id_, name, at_us)
+            }
+            for of in ([table_id], ids)
+        )
+        return table_id not in ids and bool(theirs) and mine.isdisjoint(theirs)
 
     def stated(self, entry: TimelineEntry, before: Catalog, after: Catalog) -> None:
         """Notes the versions that *entry* makes, which is of a statement."""

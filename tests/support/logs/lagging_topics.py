@@ -59,7 +59,7 @@ class Way:
 
     Attributes:
         grain_ms: the source tells times in such steps.
-        is_apart: no row shares its time with a statement that parts rows.
+        is_apart: no row shares its time with a statement that separates rows.
         statements_lag: the partition with the statements may be behind others.
         is_limited: a plan has little room.
     """

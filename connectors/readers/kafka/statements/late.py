@@ -11,6 +11,7 @@ from connectors.readers.kafka.messages.source_places import SourcePlace
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from historian.names import TableName
     from historian.plans.source_marks import SourceMark, SourceMarks
 
 __all__ = ["with_passed"]
@@ -36,9 +37,13 @@ def _noted(statement: Statement, marks: SourceMarks) -> Statement:
     if statement.apart:
         return statement
     if not told:
-        # A row of its very moment may be from before it, or from behind it.
-        found = {each.table for mark in others.values() for each in mark.tables if each.time_us >= time_us}
-        return replace(statement, passed_tables=frozenset(found))
+        tables = [each for mark in others.values() for each in mark.tables]
+        behind = frozenset(each.table for each in tables if each.time_us > time_us)
+        in_moment: dict[TableName, bool] = {}
+        for each in tables:
+            if each.time_us == time_us:
+                in_moment[each.table] = each.tells_all and in_moment.get(each.table, True)
+        return replace(statement, passed_tables=behind, met_in_moment=in_moment)
     place = SourcePlace.parsed(told)
     passed = (name for name, mark in others.items() if mark.passes and _is_passed(place, time_us, mark))
     return replace(statement, passed_by=frozenset(passed))

@@ -18,12 +18,13 @@ from connectors.readers.kafka.statements.late import with_passed
 from connectors.readers.kafka.statements.row_times import RowTimes
 from connectors.readers.kafka.statements.told_again import changed_in, first_behind, transaction_at
 from historian.ddl import StatementContext
+from historian.plans.source_marks import TableMark, stated_id
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from connectors.readers.kafka.located.batches import LocatedRows
-    from connectors.readers.kafka.messages.events import SqlEvent
+    from connectors.readers.kafka.messages.events import RowSchema, SqlEvent
     from connectors.readers.kafka.messages.partitions import Partition
     from connectors.readers.kafka.messages.source_places import Newest
     from connectors.readers.kafka.statements.source_order import SourceOrder
@@ -47,6 +48,7 @@ class ScannedStatements:
         moves: messages may be statements, so that rows of other partitions are looked for behind each.
         advice: what to do where messages tell too little of a table.
         in_each: each partition has each statement.
+        stated: by partition, of former plans, as :attr:`.SchemaMet.stated`.
         is_told: whether rows of earlier plans, or statements, have told this, where statements stand among rows; None: they do not.
 
     Attributes:
@@ -62,14 +64,16 @@ class ScannedStatements:
         moves: bool,
         advice: str,
         in_each: bool = False,
+        stated: Mapping[Partition, frozenset[str]] | None = None,
         is_told: Callable[[TableColumns], bool] | None = None,
     ) -> None:
         self._order, self._schema_topic, self._payload_of = order, schema_topic, payload_of
         self._moves, self._advice, self._is_told = moves, advice, is_told
-        self._in_each = in_each
+        self._in_each, self._stated = in_each, stated or {}
         self._taken: set[tuple[int | None, str, str, str]] = set()
         self._stated_us: dict[Partition, int] = {}
         self._read_us: dict[Partition, int] = {}
+        self._partial: set[tuple[Partition, TableName]] = set()
         self._row_times: dict[tuple[Partition, TableName], RowTimes] = {}
         # By server's hash the numbers of transactions.
         self._row_numbers: dict[tuple[Partition, TableName], dict[int, RowTimes]] = {}
@@ -94,9 +98,14 @@ class ScannedStatements:
             moments_us = self._order.moments(words, rows.times, where, newest)
         self.note_read(partition, int(moments_us.max()))
         if self._moves:
+            self._note_certainty(partition, rows.known.table, rows.known.schema)
             self._note_times(partition, rows, moments_us)
             if has_places:
                 self._note_numbers(partition, rows)
+
+    def _note_certainty(self, partition: Partition, table: TableName, schema: RowSchema) -> None:
+        if schema.certainty == "names":
+            self._partial.add((partition, table))
 
     def _note_times(self, partition: Partition, rows: LocatedRows, moments_us: NDArray[np.int64]) -> None:
         times_us = moments_us.clip(min=self._stated_us.get(partition, 0))
@@ -114,6 +123,7 @@ class ScannedStatements:
         partition, moment_us = partition_of(place), self._moment_us(event, value, place, newest)
         self.note_read(partition, moment_us)
         if self._moves:
+            self._note_certainty(partition, event.table, event.schema)
             self._times_of(partition, event.table).note(self._behind_stated(partition, moment_us), place.offset)
             if (transaction := _transaction_of(event)) is not None:
                 self._numbers_of(partition, event.table, transaction[0]).note(transaction[1], place.offset)
@@ -215,6 +225,7 @@ class ScannedStatements:
             has_statements=self._in_each,
             is_of_its_time=is_exact and event.source is not None and event.op != "r",
             transaction=_transaction_of(event),
+            stated=self._stated.get(partition_of(place), frozenset()),
         )
         self.found.append((time_us, met))
 
@@ -256,14 +267,29 @@ class ScannedStatements:
         did, self._is_told = self._is_told is not None, None
         return did
 
-    def table_marks(self, ends: Mapping[Partition, int]) -> dict[Partition, dict[TableName, int]]:
+    def table_marks(self, ends: Mapping[Partition, int]) -> dict[Partition, dict[TableName, TableMark]]:
         """By partition and table when the source changed a row last; *ends*: of each partition the first offset that is left out."""
-        found: dict[Partition, dict[TableName, int]] = {}
+        found: dict[Partition, dict[TableName, TableMark]] = {}
         # Where each partition has each statement, none comes behind rows that are later.
         for (partition, table), times in () if self._in_each else self._row_times.items():
             last_us = times.last_before(ends[partition])
             if last_us is not None:
-                found.setdefault(partition, {})[table] = last_us
+                tells_all = (partition, table) not in self._partial
+                mark = TableMark(table=table, time_us=last_us, tells_all=tells_all)
+                found.setdefault(partition, {})[table] = mark
+        return found
+
+    def last_stated(self, ends: Mapping[Partition, int]) -> dict[Partition, tuple[int, set[str]]]:
+        """By partition, where each has each statement, the moment of the last ones, and by what a mark knows them. *ends*: as of :meth:`table_marks`."""
+        found: dict[Partition, tuple[int, set[str]]] = {}
+        for _, item in self.found if self._in_each else ():
+            partition = partition_of(item.place)
+            if not isinstance(item, Statement) or item.place.offset >= ends[partition]:
+                continue
+            latest_us, ids = found.get(partition, (0, set()))
+            if item.event_time_us >= latest_us:
+                ids = ids if item.event_time_us == latest_us else set()
+                found[partition] = item.event_time_us, {*ids, stated_id(item.sql, item.event_time_us)}
         return found
 
     def last_told(self) -> dict[tuple[str, TableName], TableColumns]:

@@ -80,7 +80,7 @@ def differences_at_the_end(world: World, found: Found, mirrors: dict[int, dict[i
             yield f"{name} holds {mirror}, not {wanted}"
 
 
-def compared(way: Way, seed: int, count: int = 60, dies: float = 0.0) -> Found:
+def compared(way: Way, seed: int, count: int = 40, dies: float = 0.0) -> Found:
     """What plans have of a random world, which is as in the source where no table stopped."""
     numbers = random.Random(seed)
     way = replace(way, partitions=numbers.randrange(1, 5))
@@ -109,13 +109,13 @@ def test_where_each_partition_has_each_statement_rows_of_its_moment_are_told_apa
 
 @pytest.mark.parametrize("way", [Way("canal_json", is_apart=False), Way("canal_json", statements_lag=True)])
 def test_rows_that_may_be_on_either_side_of_a_statement_stop_their_table(way: Way) -> None:
-    assert {True, False} == {bool(compared(replace(way, grain_ms=1000), seed).stopped) for seed in range(5)}
+    assert {True, False} == {bool(compared(replace(way, grain_ms=1000), seed).stopped) for seed in range(4)}
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", ["canal_json", "ticdc_simple", "debezium_json"])
 def test_who_goes_on_anew_behind_each_plan_makes_the_same_plans(name: str) -> None:
     way, numbers = Way(name, partitions=3, grain_ms=1000, is_apart=False), random.Random(7)
-    world = World(numbers, way, 60)
+    world = World(numbers, way, 40)
 
     assert read(world, random.Random(8)) == read(world, random.Random(8), anew=True)
 
@@ -133,7 +133,7 @@ def test_a_real_broker_with_partitions_that_lag(name: str, kafka: Kafka) -> None
 
 def test_who_dies_before_a_plan_is_stored_tells_rows_apart_all_the_same() -> None:
     for seed, name in enumerate(FORMS):
-        found = compared(Way(name, grain_ms=1000), seed, 40, dies=0.4)
+        found = compared(Way(name, grain_ms=1000), seed, dies=0.4)
 
         assert not found.stopped
 
