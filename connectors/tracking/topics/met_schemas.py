@@ -10,15 +10,15 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from connectors.readers.base import SchemaMet, Statement
 from connectors.tracking.topics.edits import fits
 from connectors.tracking.topics.former_tables import FormerTables, Left
-from connectors.tracking.topics.told import key_names
+from connectors.tracking.topics.known_versions import KnownVersion, behind_known, by_name
 from historian.charsets.client_text import printable
 from historian.ddl import Resolution, resolve
 from historian.history.versions import in_force
@@ -48,28 +48,6 @@ _log = logging.getLogger(__name__)
 _ADDS_WHAT_MAY_BE_THERE = re.compile(r"\bADD\b.*\bIF\s+NOT\s+EXISTS\b", re.IGNORECASE | re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """A version that was met: its schema, and when and where the source changed a row under it first; of a statement, whether the source's log places it."""
-
-    number: int
-    snapshot: Snapshot
-    event_time_us: int
-    by_statement: bool = False
-    has_place: bool = False
-    transaction: tuple[int, int] | None = None
-
-    def is_before(self, met: SchemaMet) -> bool:
-        """Whether *met* is from behind its first row for sure: by the source's log where both tell their place in it, else by time.
-
-        Servers may date a change by when its statement began, which may have waited for others.
-        """
-        if self.transaction is None or met.transaction is None:
-            return self.event_time_us < met.event_time_us
-        (server, number), (met_server, met_number) = self.transaction, met.transaction
-        return server == met_server and number < met_number
-
-
 class MetSchemas:
     """Passages of partitions along one walk.
 
@@ -82,7 +60,7 @@ class MetSchemas:
         self._history = history
         self._last = {key: passages[-1] for key, passages in held.items() if passages}
         self._met: dict[tuple[str, int], list[Passage]] = {}
-        self._known: dict[int, list[_Known]] = {}
+        self._known: dict[int, list[KnownVersion]] = {}
         self._stated: dict[str, set[int]] | None = None
         self._former = FormerTables(history)
         self._named: dict[tuple[str, TableName], int] = {}
@@ -189,7 +167,7 @@ class MetSchemas:
         if passed is not None:
             self._note(key, met, passed.number, None)
             return True
-        behind = None if is_late else _behind(known, at, met)
+        behind = None if is_late else behind_known(known, at, met)
         if behind is not None:
             if behind:
                 self._note(key, met, behind, None)
@@ -213,7 +191,7 @@ class MetSchemas:
             return True
         # Of some columns alone nobody can say that the others are gone.
         if known and (is_late or (met.certainty != "names" and met.event_time_us < known[-1].event_time_us)):
-            self._note(key, met, known[-1].number, self._by_name(met, versions, known[-1].snapshot))
+            self._note(key, met, known[-1].number, by_name(met, versions, known[-1].snapshot))
             return True
         return False
 
@@ -227,7 +205,7 @@ class MetSchemas:
     def began(self, met: SchemaMet, number: int, snapshot: Snapshot) -> None:
         """Notes the version *number*, which the walk has made of *met*."""
         self._versions(snapshot.table_id).append(
-            _Known(number, snapshot, met.event_time_us, transaction=met.transaction)
+            KnownVersion(number, snapshot, met.event_time_us, transaction=met.transaction)
         )
         self._note((met.place.file, snapshot.table_id), met, number, None)
 
@@ -337,7 +315,7 @@ class MetSchemas:
                 known = self._versions(snapshot.table_id)
                 if all(each.number != entry.number for each in known):
                     at_us, has_place = entry.event_time_us, bool(entry.source)
-                    known.append(_Known(entry.number, snapshot, at_us, by_statement=True, has_place=has_place))
+                    known.append(KnownVersion(entry.number, snapshot, at_us, by_statement=True, has_place=has_place))
 
     def _told_behind(self, snapshot: Snapshot, statement: Statement) -> bool:
         last = self._versions(snapshot.table_id)[-1]
@@ -411,10 +389,10 @@ class MetSchemas:
         name = None if passage.snapshot is None else passage.snapshot.name
         return name is not None and (passage.table_id, name) in self._silent and name not in names
 
-    def _versions(self, table_id: int) -> list[_Known]:
+    def _versions(self, table_id: int) -> list[KnownVersion]:
         if table_id not in self._known:
             self._known[table_id] = [
-                _Known(
+                KnownVersion(
                     version.number,
                     version.snapshot,
                     version.entry.event_time_us,
@@ -466,36 +444,3 @@ class MetSchemas:
         """The schema of a version that was superseded: of rows that came before that was said."""
         found = self._history.versions_of(passage.table_id)
         return next(each.snapshot for each in found if each.number == passage.version)
-
-    def _by_name(self, met: SchemaMet, known: list[_Known], last: Snapshot) -> Snapshot:
-        """*last* with the columns of *met* under the ids that columns of their names had by then, else last; others have none that anyone reads."""
-        by_then = [each for each in known if each.event_time_us <= met.event_time_us]
-        ids = {column.name: column.id for each in (*known, *by_then) for column in each.snapshot.columns}
-        columns = tuple(replace(each, id=ids[each.name]) for each in met.columns if each.name in ids)
-        if met.key is None:
-            held = {column.id for column in columns}
-            return replace(last, columns=columns, primary_key=tuple(each for each in last.primary_key if each in held))
-        return replace(last, columns=columns, primary_key=tuple(ids.get(name, 0) for name in met.key))
-
-
-def _behind(known: Sequence[_Known], at: int, met: SchemaMet) -> int | None:
-    """The version of *met* where it is from behind one that it does not fit, which came behind the version *at*; 0: a new one. None: it is not so.
-
-    A column that is dropped and added again is another column, though the partition of *met* may have had no row in between.
-    """
-    since = [each for each in known if each.number > at and each.is_before(met)]
-    if not since or any(each.by_statement for each in known):
-        return None
-    fitting = [each.number for each in since if fits(each.snapshot, met)]
-    last = since[-1]
-    if last.number not in fitting and met.is_of_its_time and _adds_alone(last.snapshot, met):
-        later = [each for each in known if each.number > last.number]
-        return next((each.number for each in later if fits(each.snapshot, met)), None if later else 0)
-    return fitting[-1] if fitting and fitting[-1] > since[0].number else None
-
-
-def _adds_alone(before: Snapshot, met: SchemaMet) -> bool:
-    """Whether *met* has all of *before*, and columns beside: whatever clocks say, no value of a column is left out by it."""
-    told = {(column.name, column.type, column.nullable) for column in met.columns}
-    held = {(column.name, column.type, column.nullable) for column in before.columns}
-    return held < told and met.key == key_names(before)
