@@ -1,8 +1,8 @@
 """The tracker: follows a log on the driver, records schema versions, and makes plans.
 
-It scans headers, GTIDs, TABLE_MAPs and statements, never row bytes. A plan is stored before anyone hears of it. Asking
-again for the plan behind a number gives the stored one, so a restart at any point repeats nothing and leaves nothing
-out.
+It scans headers, GTIDs, TABLE_MAPs and statements, never row bytes. A plan is stored before anyone hears of it, in one
+transaction with the versions that its log told. Asking again for the plan behind a number gives the stored one, so a
+restart at any point repeats nothing and leaves nothing out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connectors.readers.base import PartitionedLog
 from connectors.tracking.capture.catalog import Capture
@@ -137,15 +137,16 @@ class Tracker:
     def history(self) -> History:
         """What is known so far; the first look at it records where the history begins."""
         if self._history is None:
-            self._history = self.store.history()
-            if not self._history.last_number:
+            history = self.store.history()
+            if not history.last_number:
                 self.store.note_start(self._start)
                 first = first_entry(self.reader, self._start, self.capture, self.schema)
                 if begins_with_copies(self._start):
                     self._stop_what_is_not_copied(first)
                 self.store.record((first,), first.position, after=0)
                 self.continuity.note(first.position)
-                self._history = self.store.history()
+                history = self.store.history()
+            self._history = history
         return self._history
 
     def _stop_what_is_not_copied(self, first: TimelineEntry) -> None:
@@ -328,33 +329,46 @@ class Tracker:
             return None
         self.event_time_us = bounds[-1].event_time_us or self.event_time_us
         self.continuity.note(bounds[-1].position)
-        self.store.record(walk.new_entries, walk.reached, after=history.last_number)
-        for entry in walk.new_entries:
-            history.record(entry)
-        history.resolve(walk.reached)
-        tables = self.planned(base, walk.number, walk.touched, start, walk.quarantines)
-        tables = tuple(replace(table, proven=walk.proven.get(table.table_id)) for table in tables)
-        with_rows_here = tables  # what the configuration leaves out has none, wherever in the log it stops
-        tables = tuple(sorted((*tables, *self._stopped_tables(base, stops)), key=lambda table: table.table_id))
-        plan = self.plan_behind(
-            self.stored(number) if number else None,
-            start=start,
-            end=bounds[-1].position,
-            ranges=self.planned_ranges(walk, start, bounds, with_rows_here)
-            if tables or walk.topics is not None
-            else (),
-            tables=tables,
-            version=walk.number,
-        )
-        plan = replace(plan, captured=filter_text(self.captured))
-        if self.copier is None:
-            return self._stored(plan, marks=bounds[-1].marks)
-        # Rows of prepared transactions are not told by table.
-        with_rows = None if walk.commits else walk.with_rows
-        ranges = partial(self.ranges_of, walk, start, bounds)
-        parents = parent_log(history, base, walk.number, with_rows, walk.unread, ranges)
-        with closing(self.copier.with_copies(plan, begun, parents)) as copying:
-            return self._stored(copying.plan, copying.copied)
+        with self._learned(walk.new_entries, walk.reached) as stored:
+            tables = self.planned(base, walk.number, walk.touched, start, walk.quarantines)
+            tables = tuple(replace(table, proven=walk.proven.get(table.table_id)) for table in tables)
+            with_rows_here = tables  # what the configuration leaves out has none, wherever in the log it stops
+            tables = tuple(sorted((*tables, *self._stopped_tables(base, stops)), key=lambda table: table.table_id))
+            plan = self.plan_behind(
+                self.stored(number) if number else None,
+                start=start,
+                end=bounds[-1].position,
+                ranges=self.planned_ranges(walk, start, bounds, with_rows_here)
+                if tables or walk.topics is not None
+                else (),
+                tables=tables,
+                version=walk.number,
+            )
+            plan = replace(plan, captured=filter_text(self.captured))
+            if self.copier is None:
+                return stored(plan, marks=bounds[-1].marks)
+            # Rows of prepared transactions are not told by table.
+            with_rows = None if walk.commits else walk.with_rows
+            ranges = partial(self.ranges_of, walk, start, bounds)
+            parents = parent_log(history, base, walk.number, with_rows, walk.unread, ranges)
+            with closing(self.copier.with_copies(plan, begun, parents)) as copying:
+                return stored(copying.plan, copying.copied)
+
+    @contextmanager
+    def _learned(self, entries: Sequence[TimelineEntry], resolved: LogPosition) -> Iterator[Callable[..., Plan]]:
+        """The history has *entries*; it keeps them where what this gives has stored them with their plan.
+
+        A scan of topics goes by what is known. With entries alone in the store, the next one could end elsewhere.
+        """
+        history, after = self.history, self.history.last_number
+        try:
+            for entry in entries:
+                history.record(entry)
+            history.resolve(resolved)
+            yield partial(self._stored, entries=entries, resolved=resolved, after=after)
+        except BaseException:
+            self._history = None  # read anew from the store
+            raise
 
     def _copying_plan(self, number: int, start: LogPosition) -> Plan | None:
         """A plan without any log, which copies rows as of *start*; None where there is nothing to copy, or not now.
@@ -390,9 +404,9 @@ class Tracker:
         tables = self.history.catalog_at(self.history.first_number).tables
         return tuple(snapshot.table_id for name, snapshot in tables.items() if self.captured(name))
 
-    def _stored(self, plan: Plan, copied: Iterable[bytes] = (), marks: SourceMarks | None = None) -> Plan:
+    def _stored(self, plan: Plan, copied: Iterable[bytes] = (), marks: SourceMarks | None = None, **told: Any) -> Plan:
         check_type_options(plan, self.store.type_options())
-        self.store.append_plan(plan, copied, marks)
+        self.store.append_plan(plan, copied, marks, **told)
         return plan
 
     def plan_behind(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection, delete, func, insert, select
 
 from historian import codec
-from historian.errors import StoreError
+from historian.errors import HistoryMoved, StoreError
 from historian.history.prefix import covers
-from historian.history.timeline import Gap
+from historian.history.timeline import Gap, TimelineEntry
 from historian.names import TableName
 from historian.plans.plans import Plan, PlannedTable, Quarantine
 from historian.plans.source_marks import SourceMarks
@@ -24,7 +24,7 @@ from historian.store.message_counts import record_counts
 from historian.store.passages import record_passages
 from historian.store.source_marks import record_marks
 from historian.store.tables import NEXT_STEP, edits, gaps, plans, quarantines, snapshots
-from historian.store.timelines import held_snapshots, put_snapshots
+from historian.store.timelines import append_entries, held_snapshots, last_number, put_snapshots
 
 __all__ = [
     "append_plan",
@@ -32,10 +32,28 @@ __all__ = [
     "forget_quarantine",
     "forget_snapshots",
     "known_type_options",
+    "record_entries",
     "record_gap",
     "record_quarantine",
     "record_resolved",
 ]
+
+
+def record_entries(
+    connection: Connection, new: Sequence[TimelineEntry], resolved: LogPosition, after: int | None, where: str
+) -> None:
+    """Appends entries and moves the resolved position on; *after* as of :meth:`.Store.record`, *where* names the store."""
+    held = last_number(connection)
+    if after is not None and held != after:
+        raise HistoryMoved(
+            "another run recorded into the history",
+            where=where,
+            expected=f"version {after} as the last one",
+            found=held,
+            next_step="let one run at a time track a source; start again from what the store holds",
+        )
+    append_entries(connection, new)
+    record_resolved(connection, resolved)
 
 
 def record_gap(connection: Connection, gap: Gap) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, select, update
 
 from historian import codec
-from historian.errors import HistorianError, HistoryMoved, StoreError
+from historian.errors import HistorianError, StoreError
 from historian.history.history import History
 from historian.history.timeline import Gap, Horizon, TimelineEntry
 from historian.names import TableName
@@ -37,6 +37,7 @@ from historian.store.recording import (
     forget_plans,
     forget_quarantine,
     known_type_options,
+    record_entries,
     record_gap,
     record_quarantine,
     record_resolved,
@@ -144,19 +145,9 @@ class Store(Facets):
         new_entries, new_gaps = tuple(entries), tuple(gaps)
 
         def work(connection: Connection) -> None:
-            held = last_number(connection)
-            if after is not None and held != after:
-                raise HistoryMoved(
-                    "another run recorded into the history",
-                    where=self._transactions.where,
-                    expected=f"version {after} as the last one",
-                    found=held,
-                    next_step="let one run at a time track a source; start again from what the store holds",
-                )
-            append_entries(connection, new_entries)
+            record_entries(connection, new_entries, resolved, after, self._transactions.where)
             for gap in new_gaps:
                 record_gap(connection, gap)
-            record_resolved(connection, resolved)
 
         self._transactions.write(work)
 
@@ -242,18 +233,36 @@ class Store(Facets):
             history.resolve(codec.load(LogPosition, resolved))
         return history
 
-    def append_plan(self, plan: Plan, copied: Iterable[bytes] = (), marks: SourceMarks | None = None) -> None:
-        """Stores *plan* under its number, once and for all, and which tables stop in it.
+    def append_plan(
+        self,
+        plan: Plan,
+        copied: Iterable[bytes] = (),
+        marks: SourceMarks | None = None,
+        *,
+        entries: Iterable[TimelineEntry] = (),
+        resolved: LogPosition | None = None,
+        after: int | None = None,
+    ) -> None:
+        """Stores *plan* under its number, once and for all, which tables stop in it, and what its log told; all or nothing.
 
         Args:
             copied: the rows that it copies from the source, chunk by chunk, in place of those of plans that the pipeline has behind it. May
                 be gone through again.
             marks: how far partitions have come in their source's log with it.
+            entries, resolved, after: of its log, as of :meth:`record`.
 
         Raises:
+            HistoryMoved: see :meth:`record`.
             StoreError: the number is taken by another plan, or leaves a hole.
         """
-        self._transactions.write(lambda connection: append_plan(connection, plan, copied, marks=marks))
+        new_entries = tuple(entries)
+
+        def work(connection: Connection) -> None:
+            if resolved is not None:
+                record_entries(connection, new_entries, resolved, after, self._transactions.where)
+            append_plan(connection, plan, copied, marks=marks)
+
+        self._transactions.write(work)
 
     def source_marks(self, partitions: Collection[str]) -> SourceMarks:
         """How far *partitions* (``topic:partition``) have come in the log of their source, up to the last plan; those of which it is known."""

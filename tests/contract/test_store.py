@@ -489,6 +489,19 @@ def test_a_record_behind_another_version_is_refused_whole(store: Store) -> None:
     assert (START, DDL) == store.entries()
 
 
+def test_a_plan_and_what_its_log_told_are_stored_whole_or_not_at_all(store: Store) -> None:
+    store.record([START], START.position, after=0)
+
+    with pytest.raises(StoreError, match="the plans have a hole"):
+        store.append_plan(a_plan(2), entries=[DDL], resolved=END, after=1)
+    with pytest.raises(HistoryMoved):
+        store.append_plan(a_plan(1), entries=[DDL], resolved=END, after=0)
+
+    assert ((START,), START.position, ()) == (store.entries(), store.resolved(), store.plans())
+    store.append_plan(a_plan(1), entries=[DDL], resolved=END, after=1)
+    assert ((START, DDL), END, (a_plan(1),)) == (store.entries(), store.resolved(), store.plans())
+
+
 def test_an_edit_of_a_table_that_is_not_there_is_refused_whole(store: Store) -> None:
     with pytest.raises(EditConflict, match=r"not there \(shop\.u\)"):
         store.record([START, statement(2, f"{A}:2", TruncateTable(table=table("u"), table_id=9))], END)

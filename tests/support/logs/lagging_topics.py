@@ -24,6 +24,8 @@ from logs.statement_forms import FORMS
 from logs.topic_streams import Message, batch_of
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from databases.kafka import Kafka
 
 __all__ = ["Found", "Way", "World", "read"]
@@ -329,23 +331,29 @@ class _Died(Exception):
     pass
 
 
-def _begun(way: Way, topics: _Topics, store: Store, dies: Callable[[], bool]) -> tuple[KafkaReader, Tracker]:
+def _begun(way: Way, topics: _Topics, store: Store) -> tuple[KafkaReader, Tracker]:
     """A reader and a tracker that know what is stored."""
     of_statements, kafka = FORMS[way.format].of_statements, topics.kafka
     brokers = "" if kafka is None else kafka.brokers
     reader = KafkaReader(KafkaSettings(brokers=brokers, topics=("t",), format=way.format, schema_topic=of_statements))
     if kafka is None:
         reader._client = reader._administration = topics  # type: ignore[assignment]
-    tracker = tracker_of(reader, store)
-    store_plan = tracker._stored
+    return reader, tracker_of(reader, store)
 
-    def stored(plan: Plan, *rest: Any, **named: Any) -> Plan:
+
+def _let_die(store: Store, dies: Callable[[], bool]) -> None:
+    """Has who writes to *store* end before or behind a transaction."""
+    write = store._transactions.write
+
+    def written(work: Callable[[Connection], Any]) -> Any:
         if dies():
             raise _Died
-        return store_plan(plan, *rest, **named)
+        done = write(work)
+        if dies():
+            raise _Died
+        return done
 
-    tracker._stored = stored  # type: ignore[method-assign]
-    return reader, tracker
+    store._transactions.write = written  # type: ignore[method-assign]
 
 
 def read(
@@ -355,20 +363,22 @@ def read(
 
     Args:
         anew: who reads knows behind each plan what is stored, and no more.
-        dies: so often it ends with what it has met stored, and its plan not.
+        dies: so often it ends before or behind what it writes to its store, and then goes on by itself, or anew.
         kafka: that has the topics; None: they are in memory.
     """
     topics, found, deaths = _Topics(world, numbers, kafka), Found(), random.Random(9)
     limit_bytes = 2_000 if world.way.is_limited else None
     with closing(Store.open("sqlite://")) as store:
-        begun = partial(_begun, world.way, topics, store, lambda: deaths.random() < dies)
+        begun = partial(_begun, world.way, topics, store)
         reader, tracker = begun()
+        _let_die(store, lambda: deaths.random() < dies)
         while topics.send_more(numbers):
             while True:
                 try:
                     plan = tracker.plan_after(found.plans, limit_bytes=limit_bytes)
                 except _Died:
-                    reader, tracker = begun()
+                    if deaths.random() < 0.5:
+                        reader, tracker = begun()
                     continue
                 if plan is None:
                     break

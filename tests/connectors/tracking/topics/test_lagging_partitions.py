@@ -131,11 +131,20 @@ def test_a_real_broker_with_partitions_that_lag(name: str, kafka: Kafka) -> None
     assert not list(differences(world, found))
 
 
-def test_who_dies_before_a_plan_is_stored_tells_rows_apart_all_the_same() -> None:
+def test_who_dies_where_something_is_stored_tells_rows_apart_all_the_same() -> None:
     for seed, name in enumerate(FORMS):
         found = compared(Way(name, grain_ms=1000), seed, dies=0.4)
 
         assert not found.stopped
+
+
+@pytest.mark.parametrize("seed", [4004, 4012])
+def test_who_dies_where_plans_have_little_room_goes_on(seed: int) -> None:
+    grain_ms = random.Random(seed).choice([1, 1000])
+
+    found = compared(Way("ticdc_simple", grain_ms=grain_ms, is_apart=False, is_limited=True), seed, 80, dies=0.2)
+
+    assert not found.stopped
 
 
 @pytest.mark.soak
