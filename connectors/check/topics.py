@@ -51,7 +51,8 @@ def topic_checks(source: KafkaSource) -> Iterator[CheckResult]:
             )
             return
         yield ok("topics", f"{len(topics)} topics with {len(partitions)} partitions at {source.brokers}")
-        refused = Administration(client).unreadable_topics()
+        administration = Administration(client)
+        refused = administration.unreadable_topics()
         if refused:
             yield failed(
                 "rights",
@@ -60,7 +61,7 @@ def topic_checks(source: KafkaSource) -> Iterator[CheckResult]:
                 "kafka-acls --add --allow-principal ... --operation READ --topic ...",
             )
             return
-        if source.tombstones == "ignore" and (compacted := Administration(client).compacted()):
+        if source.tombstones == "ignore" and (compacted := administration.compacted()):
             yield warning(
                 "tombstones",
                 f"{', '.join(compacted)}: compaction may leave of a delete the message without a value alone, which is ignored",

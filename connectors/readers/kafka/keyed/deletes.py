@@ -55,9 +55,9 @@ class Deletes:
         Raises:
             DeletesElsewhere: it is such a row.
         """
-        is_told = fields.get(mark) is not None
         if self.tombstones == "refuse":
             return
+        is_told = fields.get(mark) is not None
         if self.tombstones == "ignore":
             if not is_told:
                 raise DeletesElsewhere(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import random
 from dataclasses import replace
@@ -13,18 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.readers.kafka import rows
-from connectors.readers.kafka.decoders import decoder_of
 from connectors.readers.kafka.located import batches
-from connectors.readers.kafka.located.batches import runs_of
-from connectors.readers.kafka.locators import locator_of
-from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.rows import ChunkMaker
 from historian.changelog.chunks import Chunk
-from historian.errors import HistorianError, UnsupportedEvent
+from historian.errors import HistorianError
 from historian.names import TableName
 from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
 from historian.schema.snapshots import Column, ColumnType, Snapshot
-from logs.topic_streams import Message, batch_of, streams
+from logs.taken_messages import taken
+from logs.topic_streams import Message, streams
 
 
 def plan_of(table: Snapshot, renamed_at: int) -> tuple[PartitionRange, list[PlannedTable]]:
@@ -50,26 +46,8 @@ def chunks(
     """What comes of messages: one by one, or of batches that end at *cuts*."""
     part, tables = plan_of(table, renamed_at)
     maker = ChunkMaker(part, tables, sequence=0, as_text=False, stops=stops)
-    decoder = decoder_of(name, tells=False)
-    locator = locator_of(decoder)
-    assert locator is not None
-    batch = batch_of(messages)
-    ends = [len(messages)] if cuts is None else [*cuts, len(messages)]
-    found = list[Chunk]()
     try:
-        for begin, end in itertools.pairwise([0, *ends]):
-            for run in runs_of(None if cuts is None else locator, batch.part(begin, end)):
-                if not isinstance(run, int):
-                    found += maker.take_located(run)
-                    continue
-                at = begin + run
-                try:
-                    for event in decoder.events(*messages[at], f"t:0:{at}"):
-                        if isinstance(event, Event):
-                            found += maker.take(at, event)
-                except UnsupportedEvent as error:
-                    found += maker.take_unread(str(at), 0, b"", str(error))
-        return [*found, *maker.rest()]
+        return taken(maker, name, messages, cuts)
     except HistorianError as error:
         return type(error).__name__  # of several tables that fail, which one does first may differ
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import random
@@ -17,17 +16,16 @@ import pytest
 from connectors.readers.kafka import rows
 from connectors.readers.kafka.decoders import decoder_of
 from connectors.readers.kafka.located import batches
-from connectors.readers.kafka.located.batches import runs_of
-from connectors.readers.kafka.locators import locator_of
 from connectors.readers.kafka.messages.events import Event
 from connectors.readers.kafka.rows import ChunkMaker
-from historian.changelog.chunks import Chunk, dead_letters
-from historian.errors import HistorianError, UnsupportedEvent
+from historian.changelog.chunks import dead_letters
+from historian.errors import HistorianError
 from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
 from historian.schema.snapshots import Column, ColumnType, Snapshot
 from logs.mutated_messages import mutated, recorded
+from logs.taken_messages import taken
 from logs.topic_messages import body
-from logs.topic_streams import Message, batch_of
+from logs.topic_streams import Message
 
 GOLDENS = Path(__file__).parents[1] / "formats" / "goldens"
 LOCATED = (
@@ -84,25 +82,8 @@ def chunks(name: str, messages: list[Message], table: Snapshot, cuts: list[int] 
     part = replace(part, passages=(Passage(table_id=1, version=3, offset=0),))
     version = PlannedVersion(version=3, place=None, edits=(), snapshot=table, segment=0)
     maker = ChunkMaker(part, [PlannedTable(table_id=1, versions=(version,))], sequence=0, as_text=False, stops=stops)
-    decoder = decoder_of(name, tells=False)
-    locator = locator_of(decoder)
-    assert locator is not None
-    batch, found = batch_of(messages), list[Chunk]()
-    ends = [0, *(cuts or ()), len(messages)]
     try:
-        for begin, end in itertools.pairwise(ends):
-            for run in runs_of(None if cuts is None else locator, batch.part(begin, end)):
-                if not isinstance(run, int):
-                    found += maker.take_located(run)
-                    continue
-                at = begin + run
-                try:
-                    for event in decoder.events(*messages[at], f"t:0:{at}"):
-                        if isinstance(event, Event):
-                            found += maker.take(at, event)
-                except UnsupportedEvent as error:
-                    found += maker.take_unread(f"t:0:{at}", 0, b"", str(error))
-        found += maker.rest()
+        found = taken(maker, name, messages, cuts)
     except HistorianError as error:
         return type(error).__name__
     if any(each.stopped for each in found):
